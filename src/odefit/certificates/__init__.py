@@ -1,1 +1,1 @@
-"""Certificates in files: the leaves of a search over boxes, which others can check."""
+"""Certificates in files: the leaves of a search over boxes, for independent checks."""

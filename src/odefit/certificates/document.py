@@ -1,4 +1,4 @@
-"""The file of a certificate: what it claims, and the leaves by which the claim is proved."""
+"""The file of a certificate: its claim, and the leaves that prove it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from odefit.common.packages import installed_version
 FORMAT, VERSION = "odefit certificate", 1
 
 REASONS = ("bounded", "contracted", "open")
-"""Reasons why a leaf was left: its bound, a contraction around it, the end of the search."""
+"""Reasons for a leaf: its bound, a contraction around it, the end of the search."""
 
 LARGEST_FILE = 2**30
 """Number of bytes above which a file is not read."""
@@ -43,8 +43,8 @@ class Leaves:
 class Document:
     """A certificate: no values within the bounds have an objective below `lower`.
 
-    At `incumbent`, shape (n,), the objective is at most `upper`. `statement` has the problem
-    written out, and `fingerprint` is its SHA-256; `intact` tells whether the file is as written.
+    At `incumbent`, shape (n,), the objective is at most `upper`. `statement` holds the problem
+    written out, and `fingerprint` is its SHA-256; `intact` tells whether the file is unchanged.
     """
 
     statement: Mapping[str, Any]
@@ -93,12 +93,12 @@ class Document:
     def write(self, path: Path) -> None:
         """Write the file."""
         text = json.dumps(self.to_json(), allow_nan=False, separators=(",", ":"))
-        # A leaf a line, so that a person finds the one that a message names.
+        # One leaf per line, so that a person can find the one named in a message.
         path.write_text(text.replace('{"box"', '\n{"box"') + "\n", encoding="utf-8")
 
 
 def read_document(path: Path) -> Document:
-    """Read a certificate; an InputError says what is wrong with the file, not with the proof."""
+    """Read a certificate; raises InputError for mistakes of the file, not of the proof."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise InputError(f"{path}: is larger than {LARGEST_FILE} bytes")
@@ -125,7 +125,7 @@ def read_document(path: Path) -> Document:
 
 
 def _document(found: Mapping[str, Any]) -> Document:
-    """Return the document in a JSON value; a damaged one raises errors of Python."""
+    """Return the document in a JSON value; raises errors of Python if it is damaged."""
     statement, n = found["statement"], len(found["statement"]["unknowns"])
     rows = found["leaves"]
     boxes = np.array([leaf["box"] for leaf in rows], dtype=float).reshape(len(rows), n, 2)

@@ -1,7 +1,7 @@
-"""A problem written out in plain formulas, so that a certificate says by itself what it proves.
+"""A problem written out in plain formulas, so that a certificate states what it proves.
 
 Every condition becomes segments of time. Parameters, constants, inputs and functions of the user
-are written out, so that formulas contain unknowns, states, the time t and numbers alone.
+are written out, so that formulas contain only unknowns, states, the time t and numbers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
 
 MAX_FORMULA = 100_000
-"""Largest number of characters of a formula: repeated parts are written out each time."""
+"""Largest number of characters of a formula; repeated parts are written out each time."""
 
 
 def statement_of(problem: Problem) -> dict[str, Any]:
     """Return the objective of a problem in continuous time, written out, as a JSON value.
 
-    Raises InputError for what has no such form: algebraic equations, functions with a kink, noise
-    other than normal with known standard deviations, priors other than normal ones.
+    Raises InputError for problems without such a form: algebraic equations, functions with a kink,
+    noise other than normal with known standard deviations, priors other than normal ones.
     """
     refuse_integrated_features(problem, "a certificate")
     if problem.model.algebraic:
@@ -64,13 +64,13 @@ def fingerprint_of(statement: Mapping[str, Any]) -> str:
 
 
 def without_bounds(statement: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a statement without the bounds of its unknowns, which a method may be given others."""
+    """Return a statement without the bounds of its unknowns, which a method may replace."""
     unknowns = [{k: u[k] for k in ("symbol", "name")} for u in statement["unknowns"]]
     return {**statement, "unknowns": unknowns}
 
 
 def _symbols(problem: Problem) -> list[str]:
-    """Return a name for each unknown that is no name of anything else."""
+    """Return a name for each unknown that is not used for anything else."""
     taken = {TIME, *problem.model.states, *RESERVED}
     symbols: list[str] = []
     for number, key in enumerate(problem.keys):
@@ -131,11 +131,11 @@ class _Writing:
         return _Text(f"({text})" if text.startswith("-") else text)
 
     def power(self, base: _Text, exponent: _Text) -> _Text:
-        """Return a power, whose parts stand in parentheses where they are no plain numbers."""
+        """Return a power, with its parts in parentheses unless they are plain numbers."""
         return _Text(f"({base.text}^{exponent.text})")
 
     def call(self, function: str, arguments: Sequence[_Text]) -> _Text:
-        """Return a call; functions with a kink are an InputError."""
+        """Return a call; raises InputError for functions with a kink."""
         if function in NON_SMOOTH:
             raise InputError(f"a certificate cannot have {named(function)!r}, which has a kink")
         return _Text(f"{function}({', '.join(a.text for a in arguments)})")
@@ -169,7 +169,7 @@ class _Written:
         measured = sorted(self._measurements(), key=lambda m: float(m["time"]))
         segments = []
         for begin in sorted(t for t in begins if given.t0 <= t <= last):
-            # A measurement at the time of an event is of the states before it.
+            # A measurement at the time of an event observes the states before it.
             self._observe([m for m in measured if m["time"] <= begin], begin)
             assigned = [
                 self._assign(assign, begin) for time, assign in given.events if time == begin
@@ -180,7 +180,7 @@ class _Written:
         return {"name": given.name, "initial": initial, "segments": segments, "data": measured}
 
     def _measurements(self) -> list[dict[str, Any]]:
-        """Return measured values with the names of their observables, formulas still missing."""
+        """Return measured values with the names of their observables, without formulas so far."""
         given, found = self._condition, []
         for name, series in given.series.items():
             sds = _standard_deviations(self._problem, given, name)
@@ -190,7 +190,7 @@ class _Written:
         return found
 
     def _observe(self, measured: Sequence[dict[str, Any]], until: float) -> None:
-        """Add the formulas of observables, with the scalars as they are now."""
+        """Add the formulas of observables, with the present scalars."""
         for entry in measured:
             if "formula" not in entry:
                 known = self._known(entry["time"]) | self._inputs_at(entry["time"])
@@ -222,7 +222,7 @@ class _Written:
         return {**self._scalars, **self._states, TIME: now}
 
     def _inputs_from(self, time: float) -> dict[str, _Text]:
-        """Return the inputs as polynomials in t that hold up to their next knots."""
+        """Return the inputs as polynomials in t that are valid up to their next knots."""
         found = {}
         for name in self._condition.inputs:
             c, left = self._piece(name, time)
@@ -234,7 +234,7 @@ class _Written:
         return found
 
     def _inputs_at(self, time: float) -> dict[str, _Text]:
-        """Return the inputs at one time, as fractions of whole numbers."""
+        """Return the inputs at one time, as fractions of integers."""
         found = {}
         for name in self._condition.inputs:
             c, left = self._piece(name, time)

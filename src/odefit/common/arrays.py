@@ -1,4 +1,4 @@
-"""Types of NumPy arrays, by what they hold."""
+"""Types of NumPy arrays, by their contents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Array = npt.NDArray[np.float64]
 """An array of floats."""
 
 IntArray = npt.NDArray[np.intp]
-"""An array of whole numbers: indices, counts, signs."""
+"""An array of integers: indices, counts, signs."""
 
 BoolArray = npt.NDArray[np.bool_]
 """An array of truth values: a mask."""

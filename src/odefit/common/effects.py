@@ -1,4 +1,4 @@
-"""The effects of unknowns on the measurements, whatever their units."""
+"""The effects of unknowns on the measurements, independent of their units."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray
 
 NO_EFFECT = 1e-13
-"""Effect of an unknown's own size, relative to the largest effect, that rounding may make."""
+"""Effect of an unknown's own size, relative to the largest effect, that may be rounding."""
 
 RANK_TOLERANCE = 1e-8
 """Singular value of the Jacobian with columns of unit length, relative to the largest, below
@@ -15,14 +15,14 @@ which a direction is not determined. Sensitivities are accurate to about 1e-9.""
 
 
 PARTICIPATION = 1e-2
-"""Part of an unknown in an undetermined direction, of columns of unit length, from which on it
-counts as one that moves along it."""
+"""Part of an unknown in an undetermined direction, of columns of unit length, above which it counts
+as moving along it."""
 
 
 def column_norms(matrix: Array) -> Array:
     """Return the Euclidean norms of the columns of a matrix, whose squares may over- or underflow.
 
-    Derivatives by an unknown of 1e-200 are as large as its unit is small.
+    Derivatives with respect to an unknown of 1e-200 are as large as its unit is small.
     """
     largest = np.abs(matrix).max(axis=0, initial=0.0)
     units = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0)
@@ -32,8 +32,8 @@ def column_norms(matrix: Array) -> Array:
 def acting(jacobian: Array, sizes: Array) -> tuple[Array, BoolArray]:
     """Return the norms of the columns of a Jacobian, and which unknowns have an effect.
 
-    A derivative is as large as the unit of its unknown is. So what counts is the effect of a change
-    of each unknown by its size, see :func:`odefit.problem.variants.sizes.sizes_at`.
+    The size of a derivative depends on the unit of its unknown. So the effect of a change of each
+    unknown by its size matters, see :func:`odefit.problem.variants.sizes.sizes_at`.
     """
     norms = column_norms(jacobian)
     effects = norms * sizes
@@ -41,7 +41,7 @@ def acting(jacobian: Array, sizes: Array) -> tuple[Array, BoolArray]:
 
 
 def column_space(jacobian: Array, sizes: Array) -> Array:
-    """Return an orthonormal basis of what the columns of a Jacobian determine, shape (m, rank).
+    """Return an orthonormal basis of the column space of a Jacobian, shape (m, rank).
 
     The sum of squares of a row is the leverage of that residual.
     """
@@ -55,14 +55,14 @@ def column_space(jacobian: Array, sizes: Array) -> Array:
 def undetermined(jacobian: Array, sizes: Array) -> BoolArray:
     """Return which unknowns change along directions that the data do not determine, shape (n,).
 
-    Those without effect are among them. Along such a direction all fits are equal: they are one
-    answer.
+    They include unknowns without effect. Along such a direction all fits are equal, and count as
+    one answer.
     """
     norms, effective = acting(jacobian, sizes)
     lost = ~effective
     if effective.any():
         scaled = jacobian[:, effective] / norms[effective]
-        wide = scaled.shape[0] < scaled.shape[1]  # a square matrix as long as the data is huge
+        wide = scaled.shape[0] < scaled.shape[1]  # a square matrix of the size of the data is huge
         _, s, rows = np.linalg.svd(scaled, full_matrices=wide)
         null = rows[np.count_nonzero(s > RANK_TOLERANCE * s[0]) :]
         lost[effective] = np.linalg.norm(null, axis=0) > PARTICIPATION

@@ -14,9 +14,9 @@ class InputError(ValueError):
     Parameters
     ----------
     messages
-        One message, or all that are wrong at once. What a terminal would obey in them is escaped,
-        and of a message longer than :data:`MAX_ERROR_LENGTH` characters the end is left out: it may
-        quote a file of a stranger.
+        One message, or several messages at once. Terminal control characters in them are escaped,
+        and messages are cut off after :data:`MAX_ERROR_LENGTH` characters: they may quote a file of
+        a stranger.
     """
 
     def __init__(self, messages: str | Iterable[str]) -> None:
@@ -36,7 +36,7 @@ MAX_SHOWN_LENGTH = 80
 the comparison takes quadratic time."""
 
 MAX_CANDIDATES = 200
-"""With more candidates than this, only some that begin alike and are as long are compared."""
+"""Number of candidates above which only those with the same beginning and length are compared."""
 
 
 def one_line(text: str, longest: int) -> str:
@@ -49,7 +49,7 @@ def one_line(text: str, longest: int) -> str:
 
 
 def closest(name: str, candidates: Iterable[str], *, alike: float = 0.6) -> str | None:
-    """Return the one of `candidates` that was most likely meant by `name`, if there is one.
+    """Return the one of `candidates` that `name` most likely means, if there is one.
 
     It has a similarity to `name` of at least `alike`, which is 1 for equal names.
     """
@@ -73,7 +73,7 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
-    """Return a number with its noun in the singular or plural; messages count with this alone.
+    """Return a number with its noun in the singular or plural; all messages use this function.
 
     >>> counted(1, "start"), counted(0, "start"), counted(2, "box", "boxes")
     ('1 start', '0 starts', '2 boxes')
@@ -82,13 +82,13 @@ def counted(number: float, noun: str, plural: str = "") -> str:
 
 
 def one_of(name: str, candidates: Iterable[str]) -> str:
-    """Return what to write instead of `name`: the closest of `candidates`, or all of them."""
+    """Return a suggestion instead of `name`: the closest of `candidates`, or all of them."""
     known = tuple(candidates)
     return did_you_mean(name, known) or f"; expected one of: {', '.join(known)}"
 
 
 def shown(value: Any) -> str:
-    """Return `value` as messages show it: in the words of a problem file, never long.
+    """Return `value` as shown in messages: in the words of a problem file, never long.
 
     >>> shown(True), shown([1, 2]), shown("ab")
     ('true', 'a list', "'ab'")

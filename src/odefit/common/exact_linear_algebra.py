@@ -1,4 +1,4 @@
-"""Linear algebra with exact fractions: inverses, null spaces, and conserved sums in these."""
+"""Linear algebra with exact fractions: inverses, null spaces, and conserved sums."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from fractions import Fraction
 from math import gcd, lcm
 
 MAX_RAYS = 200
-"""Number of sums with positive weights that are kept at most while all of them are looked for."""
+"""Largest number of sums with positive weights kept while all of them are sought."""
 
 MAX_SPECIES = 60
-"""Number of species that sums have in common above which their weights may be negative."""
+"""Number of species shared by sums above which their weights may be negative."""
 
 ZERO = Fraction(0)
 
@@ -20,7 +20,7 @@ _Weights = dict[str, Fraction]
 
 
 def inverse(matrix: Sequence[Sequence[Fraction | None]]) -> list[Row] | None:
-    """Return the inverse; None if an entry is not known, or the matrix is singular."""
+    """Return the inverse; None if an entry is unknown, or if the matrix is singular."""
     n, rows = len(matrix), list[Row]()
     for i, row in enumerate(matrix):
         own = [a for a in row if a is not None]
@@ -67,7 +67,7 @@ def _reduced_row_echelon_form(
 def conserved_weights(
     species: Sequence[str], columns: Sequence[Mapping[str, Fraction]]
 ) -> list[dict[str, Fraction]]:
-    """Return a basis of the weights that all columns map to zero, positive ones where possible."""
+    """Return a basis of the weights that all columns map to zero, positive if possible."""
     found: list[_Weights] = []
     for basis in _separate(_left_null_space(species, columns)):
         used = {s for weights in basis for s in weights}
@@ -156,7 +156,7 @@ def _positive_first(
 
 
 def _rays(rows: Sequence[Sequence[Fraction]], width: int) -> list[list[Fraction]]:
-    """Return the vectors without negative entries that span all such, by Farkas' algorithm.
+    """Return the non-negative vectors that span all others, by Farkas' algorithm.
 
     Source: S. Schuster and T. Höfer, J. Chem. Soc. Faraday Trans. 87 (1991) 2561, on conserved
     moieties. The list is empty if there are too many.
@@ -186,13 +186,13 @@ _Ray = tuple[list[Fraction], list[Fraction]]
 
 
 def _rescaled(ray: _Ray, rows: Sequence[Sequence[Fraction]]) -> _Ray:
-    """Return a ray with the products that belong to its weights, after these were scaled."""
+    """Return a ray with the matching products after its weights were scaled."""
     weights = ray[1]
     return [sum((a * w for a, w in zip(row, weights, strict=True)), ZERO) for row in rows], weights
 
 
 def _minimal(rays: Sequence[_Ray]) -> list[_Ray]:
-    """Return the rays whose species no other ray has a part of."""
+    """Return the rays whose species do not include those of another ray."""
     supports = [frozenset(i for i, w in enumerate(ray[1]) if w) for ray in rays]
     kept = []
     for k, ray in enumerate(rays):
@@ -204,7 +204,7 @@ def _minimal(rays: Sequence[_Ray]) -> list[_Ray]:
 
 
 def _whole(vector: Sequence[Fraction]) -> list[Fraction]:
-    """Return a vector as the smallest whole numbers, the first of them positive."""
+    """Return a vector as the smallest integers, the first of them positive."""
     scale = lcm(*(w.denominator for w in vector))
     numbers = [int(w * scale) for w in vector]
     divisor = gcd(*numbers) or 1

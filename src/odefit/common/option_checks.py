@@ -1,4 +1,4 @@
-"""Checks of the numbers that options of methods and arguments of functions take."""
+"""Checks of numbers in options of methods and arguments of functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odefit.common.errors import InputError
 
 
 def whole(value: Any, place: str, least: int = 1) -> None:
-    """Raise an InputError that names `place` unless a value is whole and at least `least`."""
+    """Raise an InputError that names `place` unless a value is an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(f"{place}: expected a whole number of at least {least}, got {value!r}")
 

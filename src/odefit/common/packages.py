@@ -1,4 +1,4 @@
-"""Packages: their versions, and the sentence that one which a fit does not need is missing."""
+"""Packages: their versions, and the sentence that an optional one is missing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PURPOSES = {
     "uvicorn": "pages of odefit explore",
     "yaml": "PEtab problems",
 }
-"""Packages without which everything else works, and what they are for."""
+"""Optional packages, and their purposes."""
 
 INSTALLED_AS = {
     "SALib": "odefit[sensitivity]",
@@ -59,16 +59,16 @@ def require(package: str) -> None:
 
 
 def installed(package: str) -> bool:
-    """True if a package is installed, without the time that it takes to import it."""
+    """True if a package is installed, without the time of an import."""
     try:
         return find_spec(package) is not None
-    except ValueError:  # it is kept from being imported
+    except ValueError:  # its import is blocked
         return False
 
 
 @cache
 def installed_version(package: str) -> str | None:
-    """Return the version of a package that is installed; None if it is not."""
+    """Return the version of an installed package; None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -79,6 +79,6 @@ def installed_version(package: str) -> str | None:
 
 @cache
 def numeric_versions() -> dict[str, str]:
-    """Return the versions of the packages on which numbers depend, "none" where one is missing."""
+    """Return the versions of the packages on which numbers depend, "none" for missing ones."""
     packages = ("odefit", "numpy", "scipy", "heyoka", "casadi", "numba")
     return {name: installed_version(name) or "none" for name in packages}

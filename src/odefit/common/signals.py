@@ -1,6 +1,6 @@
-"""Signals that end the program at once, until some work heeds them and ends with its best so far.
+"""Signals that end the program at once, unless some work handles them and returns its best.
 
-What stands here needs nothing but Python itself: it is there before anything else is imported.
+This module only needs Python itself, so that it is available before anything else is imported.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Ended(KeyboardInterrupt):
 
 
 def said(number: int) -> str:
-    """Return how a signal has ended a program, in words."""
+    """Return in words how a signal has ended a program."""
     return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
 
 
 def end_program(number: int, frame: FrameType | None) -> None:
-    """End this program in the way of shells, with status 128 and the number, and no file in parts.
+    """End this program like shells, with status 128 plus the number, and no partial file.
 
-    An exception would be lost in a callback, or come out of an import as another one.
+    An exception would be lost in a callback, or change into another one in an import.
     """
     for path in list(_unfinished):
         with suppress(OSError):
@@ -51,15 +51,15 @@ def raise_ended(number: int, frame: FrameType | None) -> None:
 
 
 DEFAULTS = (signal.SIG_DFL, signal.default_int_handler, end_program, raise_ended)
-"""The handlers that nobody has set for a reason of his own."""
+"""The default handlers, which nobody has set for a purpose."""
 
 
 @contextmanager
 def signals_end(program: bool) -> Iterator[None]:
     """Let signals end the program within the block, or a function that it calls.
 
-    After the block of a `program` they are ignored, since its work is done. Handlers of somebody
-    else stay, and so does what a thread other than the main one would set.
+    After the block of a `program` they are ignored, since its work is done. Other handlers are
+    unchanged, also in threads other than the main one.
     """
     before = {number: signal.getsignal(number) for number in ENDING}
     ours = [number for number in ENDING if before[number] in DEFAULTS]
@@ -76,7 +76,7 @@ def signals_end(program: bool) -> Iterator[None]:
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[None]:
-    """Remove a file or a folder where a signal ends the program within the block."""
+    """Remove a file or a folder if a signal ends the program within the block."""
     _unfinished.add(path)
     try:
         yield

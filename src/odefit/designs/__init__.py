@@ -1,1 +1,1 @@
-"""Designs of experiments: which measurements would make the unknowns known."""
+"""Designs of experiments: the measurements that would determine the unknowns."""

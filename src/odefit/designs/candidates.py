@@ -1,4 +1,4 @@
-"""Candidates: the measurements that may be made, with what each of them tells."""
+"""Candidates: the possible measurements, with the information in each."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from odefit.designs.parts import Measurement, Run
 from odefit.designs.weights import Atoms
 
 GRID = 161
-"""The number of times of a window at equal distances, from which refinement begins."""
+"""Number of equidistant times of a window from which refinement begins."""
 
 EARLY = 30
-"""The number of further times near its beginning, at equal ratios."""
+"""Number of further times near its beginning, at equal ratios."""
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """The times at which something may be measured: all from `low` to `high`, or some alone."""
+    """The possible times of a measurement: all from `low` to `high`, or only some."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class Window:
         return self.low + (self.high - self.low) * (np.arange(3 * GRID) + 0.37) / (3 * GRID)
 
     def near(self, time: float, reach: float) -> Array:
-        """Return times within a reach of a time, itself among them."""
+        """Return times within a reach of a time, including that time."""
         if self.times is not None:
             return np.array([time])
         times = time + reach * np.linspace(-1.0, 1.0, 9)
@@ -69,7 +69,7 @@ class Pool:
     run, group, time
         The number of the run and of the group of each candidate, and its time, shape (m,).
     atoms
-        What each of them tells.
+        The information in each of them.
     """
 
     runs: tuple[Run, ...]
@@ -85,7 +85,7 @@ class Pool:
         return len(self.time)
 
     def index(self, run: Run, group: int, time: float) -> int | None:
-        """Return the number of a candidate; None if it is not among them."""
+        """Return the number of a candidate; None if it is not in the pool."""
         if run not in self.runs:
             return None
         at = self.runs.index(run)
@@ -113,7 +113,7 @@ class PoolMaker:
     transform
         The coordinates of the search, shape (n, r): rows times this matrix.
     prior
-        The information that exists already, in these coordinates, shape (S, r, r).
+        The existing information, in these coordinates, shape (S, r, r).
     costs
         The cost of a measurement of each group.
     """

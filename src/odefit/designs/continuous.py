@@ -1,9 +1,9 @@
 """Continuous designs: the shares of effort that maximise a criterion, by convex optimisation.
 
 The support is found as in C. L. Atwood, Sequences converging to D-optimal designs of experiments,
-1973: the weights of all points of the support are optimised together, points where the directional
-derivative is largest come in, and those of no weight leave. The largest derivative then shows by
-the equivalence theorem how near to the optimum the design is.
+1973: the weights of all points of the support are optimised together, points with the largest
+directional derivative enter, and points without weight leave. By the equivalence theorem, the
+largest derivative then shows the distance of the design from the optimum.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ TOLERANCE = 1e-5
 """Excess of the largest derivative at which a continuous design is optimal."""
 
 ROUNDS = 80
-"""The number of times that points may come into the support."""
+"""Number of rounds in which points may enter the support."""
 
 NEW_POINTS = 6
-"""The number of points that come into the support at once."""
+"""Number of points that enter the support at once."""
 
 LEAST_WEIGHT = 1e-7
 """Weight below which a point leaves the support."""
@@ -53,7 +53,7 @@ def optimal_weights(
 
 
 def _first(atoms: Atoms, effort: float) -> tuple[IntArray, Array]:
-    """Return a design that determines all that can be, from the candidates that tell most."""
+    """Return a design of the most informative candidates that determines all that can be."""
     n = atoms.rows.shape[-1]
     total = atoms.information(np.full(atoms.count, effort / atoms.count))
     ridge = regular(total) - total + 1e-6 * np.einsum("sii->si", total)[:, :, None] * np.eye(n)
@@ -61,7 +61,7 @@ def _first(atoms: Atoms, effort: float) -> tuple[IntArray, Array]:
     chosen: list[int] = []
     for _ in range(2 * n + 1):
         gradients = np.linalg.inv(matrix)
-        # Along the shares of effort, cheap candidates count for more.
+        # For shares of effort, cheap candidates have more weight.
         gains = atoms.derivatives(gradients) / atoms.costs
         best = int(np.argmax(gains))
         chosen.append(best)
@@ -102,7 +102,7 @@ def _solved(
 
 
 def _violators(atoms: Atoms, found: Weights, tolerance: float) -> IntArray:
-    """Return the candidates of the largest derivatives, one for each hill along the time."""
+    """Return the candidates with the largest derivatives, one for each peak along the time."""
     d = found.derivatives
     same = atoms.series[1:] == atoms.series[:-1]
     left = np.concatenate([[True], ~same | (d[1:] >= d[:-1])])

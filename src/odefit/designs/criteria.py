@@ -1,8 +1,8 @@
 """Criteria of designs as information: functions of the Fisher matrix, with their gradients.
 
-Each is the logarithm of a function that is positive, homogeneous and, but for the modified E,
+Each is the logarithm of a function that is positive, homogeneous and, except for the modified E,
 concave in the information (F. Pukelsheim, Optimal Design of Experiments, 1993, chapter 5): so a
-gradient bounds how far a design is from the best one.
+gradient bounds the distance of a design from the best one.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ RIDGE = 1e-13
 """Information, relative to the largest, that keeps matrices from being singular."""
 
 SMALL = 1e-60
-"""Information where there is nothing at all."""
+"""Information assigned if there is none at all."""
 
 HUGE = 1e100
-"""The variance of what is not determined."""
+"""The variance of undetermined quantities."""
 
 SINGULAR = 1e-11
-"""The smallest eigenvalue of an information, relative to the largest, that says that some direction
-is not determined."""
+"""Smallest eigenvalue of an information matrix, relative to the largest, below which some direction
+is undetermined."""
 
 UNDETERMINED = 1e4
-"""The modified criterion E of what is not determined is worse by this than any other."""
+"""Factor by which an undetermined modified criterion E is worse than any other."""
 
 SMOOTH_POWERS = (30.0, 300.0, 3000.0)
-"""Powers of the norms that stand for the largest eigenvalue, one after the other."""
+"""Powers of the norms that approximate the largest eigenvalue, one after the other."""
 
 
 @dataclass(frozen=True, eq=False)
 class Aim:
     """A criterion of some quantities.
 
-    `selector`, shape (n, s), has their derivatives by the unknowns as columns, in the units of the
-    information; `power` is that of the norm which stands for the largest eigenvalue.
+    `selector`, shape (n, s), has their derivatives with respect to the unknowns as columns, in the
+    units of the information; `power` is that of the norm which approximates the largest eigenvalue.
     """
 
     criterion: Criterion
@@ -57,7 +57,7 @@ class Aim:
         return self.criterion is Criterion.E
 
     def values(self, matrices: Array) -> Array:
-        """Return the criterion of information matrices, shape (m, n, n): m numbers."""
+        """Return the criterion of information matrices, shape (m, n, n), as m numbers."""
         inverse = np.linalg.inv(regular(matrices))
         variances = self.selector.T @ inverse @ self.selector
         with np.errstate(all="ignore"):
@@ -73,7 +73,7 @@ class Aim:
             eigenvalues = np.linalg.eigvalsh(symmetric(usable))
             value = -np.log(eigenvalues[..., -1])
             if self.criterion is Criterion.MODIFIED_E:
-                # Without information all axes are equally long: nothing is worse than that.
+                # Without information all axes are equally long, which is the worst case.
                 own = np.linalg.eigvalsh(symmetric(matrices))
                 singular = own[..., 0] <= SINGULAR * own[..., -1]
                 value = np.where(
@@ -85,7 +85,7 @@ class Aim:
         """Return the criterion and its gradient by the information, shape (n, n).
 
         The product of gradient and information has the trace 1. The modified E has no gradient
-        here: its optimum is not sought among designs that may be divided.
+        here: its optimum is not sought among continuous designs.
         """
         inverse = np.linalg.inv(regular(matrix[None])[0])
         carried = inverse @ self.selector
@@ -113,7 +113,7 @@ def _norm(log: Array, power: float) -> tuple[float, Array]:
 
 
 def regular(matrices: Array) -> Array:
-    """Return information matrices to which so little is added that they can be inverted."""
+    """Return information matrices with a tiny addition that makes them invertible."""
     n = matrices.shape[-1]
     diagonal = np.diagonal(matrices, axis1=-2, axis2=-1)
     scale = np.maximum(diagonal.max(axis=-1, initial=0.0), SMALL)

@@ -1,10 +1,9 @@
 """The criterion E by cutting planes, as it has kinks at its optima.
 
 The least information in any direction, min z'Mz / |K'z|^2 over z, is linear in M for each z. A
-linear program has the best weights for the directions so far, and those in which
-it is too optimistic come in (J. E. Kelley, The cutting-plane method for solving convex programs,
-1960). Its optimum bounds all designs, and its dual weights make the matrix of the equivalence
-theorem.
+linear program gives the best weights for the directions so far, and directions in which it is too
+optimistic are added (J. E. Kelley, The cutting-plane method for solving convex programs, 1960). Its
+optimum bounds all designs, and its dual weights give the matrix of the equivalence theorem.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ CUTS = 80
 """The largest number of linear programs."""
 
 CLOSE = 1e-5
-"""Relative gap between a design and the bound at which it is the optimum."""
+"""Relative gap between a design and the bound at which the design is optimal."""
 
 LEAST_WEIGHT = 1e-7
-"""Weight below which a point is no part of the design."""
+"""Weight below which a point does not belong to the design."""
 
 EXTREME = 3
-"""The number of directions of least information that come in at once."""
+"""Number of directions of least information added at once."""
 
 
 def by_cutting_planes(
@@ -51,7 +50,7 @@ def by_cutting_planes(
         kink = Kink(gradient, level, max(gap, 0.0))
         if gap < CLOSE:
             break
-        # A step half way keeps the cuts near the optimum.
+        # Half a step keeps the cuts near the optimum.
         design = proposed + best
         design = design / design.sum()
     kept = np.flatnonzero(best > LEAST_WEIGHT)
@@ -72,7 +71,7 @@ class _CuttingPlanes:
         self._least: list[Array] = []
 
     def add(self, information: Array) -> None:
-        """Add the directions of an information in which there is least of it."""
+        """Add the directions with the least information."""
         inverse = np.linalg.inv(regular(information[None])[0])
         carried = inverse @ self._aim.selector
         eigenvalues, vectors = np.linalg.eigh(symmetric(self._aim.selector.T @ carried))
@@ -82,14 +81,14 @@ class _CuttingPlanes:
             self._least.append(z / np.linalg.norm(self._aim.selector.T @ z))
 
     def _of(self, directions: list[Array]) -> tuple[Array, Array]:
-        """Return the information of each candidate's whole effort, and of what there is."""
+        """Return the information of each candidate's whole effort, and the existing one."""
         z = np.array(directions)
         rows, prior = self._atoms.rows[0], self._atoms.prior[0]
         shares = np.sum((rows @ z.T) ** 2, axis=1).T * self._effort / self._atoms.costs
         return shares / self._unit, np.einsum("ki,ij,kj->k", z, prior, z) / self._unit
 
     def solved(self) -> tuple[Array, float, Array, float] | None:
-        """Return weights, the bound of the criterion, its gradient and the level of that."""
+        """Return weights, the bound of the criterion, its gradient and the gradient's level."""
         from scipy.optimize import linprog
 
         m = self._atoms.count

@@ -1,7 +1,7 @@
 """Exact designs: whole numbers of measurements, by exchange.
 
-As in V. V. Fedorov, Theory of Optimal Experiments, 1972, each measurement in turn gives way to the
-candidate that tells most beside all others, until none is better than what is there.
+As in V. V. Fedorov, Theory of Optimal Experiments, 1972, each measurement in turn is replaced by
+the candidate that adds most information to all others, until no exchange improves the design.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from odefit.designs.candidates import Pool
 from odefit.designs.weights import Aims
 
 BETTER = 1e-11
-"""Gain of the criterion from which on an exchange is made."""
+"""Gain of the criterion above which an exchange is made."""
 
 PASSES = 60
 """The largest number of passes through the measurements."""
 
 BEST_RUNS = 4
-"""The number of runs, the best by themselves, from which a design of a single run begins."""
+"""Number of the best single runs from which a design of a single run begins."""
 
 CHUNK = 4_000_000
-"""Numbers in an array of matrices that are handled at once."""
+"""Largest number of matrix entries processed together."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Limits:
     effort
         The number of measurements, or the budget that their costs must not exceed.
     run_cost
-        The cost of a run, beside those of its measurements.
+        The cost of a run, in addition to those of its measurements.
     replicates
-        The largest number of measurements of an observable at one time of a run; None for any.
+        The largest number of measurements of an observable at one time of a run; None for no limit.
     spacing
         The smallest distance between different times of an observable in a run.
     runs
-        The largest number of runs; None for any.
+        The largest number of runs; None for no limit.
     """
 
     effort: float
@@ -81,7 +81,7 @@ class Exchange:
         return own + self._limits.run_cost * len({int(self._pool.run[i]) for i in design})
 
     def greedy(self, design: Sequence[int] = ()) -> list[int]:
-        """Return a design to which the candidate that tells most was added again and again."""
+        """Return a design extended greedily by the most informative candidates."""
         found = list(design)
         while True:
             allowed = self._allowed(found)
@@ -95,7 +95,7 @@ class Exchange:
             found.append(int(np.argmax(values)))
 
     def improved(self, design: Sequence[int]) -> list[int]:
-        """Return what a design becomes by exchanges that make it better."""
+        """Return a design after all exchanges that improve it."""
         found = list(design)
         value = self.value(found)
         for _ in range(PASSES):
@@ -114,7 +114,7 @@ class Exchange:
         return found
 
     def _other_runs(self, design: list[int], value: float) -> tuple[list[int], float]:
-        """Let all measurements of a run move to another run, where that is better."""
+        """Move all measurements of a run to another run, if that is better."""
         pool = self._pool
         if len(pool.runs) < 2:
             return design, value
@@ -135,7 +135,7 @@ class Exchange:
         return self._places.get((other, int(pool.group[number]), float(pool.time[number])))
 
     def _holds(self, design: Sequence[int]) -> bool:
-        """Tell whether a design is within the limits."""
+        """Return whether a design is within the limits."""
         return all(self._allowed([*design[:k], *design[k + 1 :]])[i] for k, i in enumerate(design))
 
     # Limits -----------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Exchange:
         return np.asarray(self._pool.atoms.costs + self._limits.run_cost * new)
 
     def _allowed(self, design: Sequence[int]) -> BoolArray:
-        """Return which candidates may be added to a design."""
+        """Return the candidates that may be added to a design."""
         pool, limits = self._pool, self._limits
         spent = self.cost(design)
         allowed = spent + self._added_costs(design) <= limits.effort * (1 + 1e-12)
@@ -172,7 +172,7 @@ class Exchange:
         return self._pool.atoms.information(numbers.astype(float))
 
     def _with_each(self, matrices: Array, allowed: BoolArray) -> Array:
-        """Return the criterion with each candidate added, minus infinity where it must not be."""
+        """Return the criterion with each candidate added, minus infinity if not allowed."""
         found = np.full(self._pool.count, -np.inf)
         which = np.flatnonzero(allowed)
         rows = self._pool.atoms.rows
@@ -192,7 +192,7 @@ class Exchange:
 def best_exact(
     pool: Pool, aims: Aims, limits: Limits, begin: Sequence[Sequence[int]], restarts: int, seed: int
 ) -> tuple[list[int], float]:
-    """Return the best design that exchanges find, from some beginnings and random ones."""
+    """Return the best design found by exchanges from some given and some random designs."""
     exchange = Exchange(pool, aims, limits)
     random = np.random.default_rng(seed)
     trials = [exchange.greedy(b) for b in begin] + [exchange.greedy()]
@@ -212,7 +212,7 @@ def best_exact(
 
 
 def _best_of_each_run(exchange: Exchange, pool: Pool) -> list[int]:
-    """Return the candidate of each run that tells most by itself."""
+    """Return the most informative single candidate of each run."""
     values = exchange._with_each(exchange._matrices([]), np.ones(pool.count, dtype=bool))
     found = []
     for run in range(len(pool.runs)):

@@ -1,4 +1,4 @@
-"""Factors: what a run may vary, such as initial values, constants, doses and inputs by pieces."""
+"""Factors: quantities that a run may vary, such as initial values, constants, doses and inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELDS = ("lower", "upper", "levels", "at")
 """The fields of a factor."""
 
 MOST_RUNS = 60
-"""The number of runs, about, on the grid from which refinement begins."""
+"""Approximate number of runs on the grid from which refinement begins."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Factor:
     Attributes
     ----------
     name
-        A state, whose initial value is set, or to which doses are added; a constant; or an input.
+        A state, whose initial value is set or which receives doses; a constant; or an input.
     lower, upper
         The limits.
     levels
-        The values that are possible, if not all between the limits are.
+        The possible values, if not all values between the limits are possible.
     at
-        The times at which pieces begin, or at which doses are given; empty for one value that
-        holds from the beginning.
+        The times at which pieces begin, or at which doses are given; empty for one value that holds
+        from the beginning.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Factor:
 
 
 def factors_of(problem: Problem, vary: Mapping[str, Any]) -> tuple[Factor, ...]:
-    """Return what a user wants to vary, checked; InputError says what is wrong."""
+    """Return the factors that a user wants to vary; raises InputError for mistakes."""
     model = problem.given
     known = [*model.states, *model.constants, *model.inputs]
     found = []
@@ -115,7 +115,7 @@ def _numbers(values: Any, place: str) -> tuple[float, ...]:
 
 
 def runs_on_a_grid(experiments: Sequence[str], factors: Sequence[Factor]) -> list[Run]:
-    """Return the runs from which a search begins: all combinations of a few levels."""
+    """Return the initial runs of a search: all combinations of a few levels."""
     count = sum(len(f.keys) for f in factors)
     most = 9 if count == 0 else max(2, min(9, int((MOST_RUNS / len(experiments)) ** (1 / count))))
     ladders = [
@@ -177,7 +177,7 @@ def realised(
 
 
 def with_pieces(condition: Condition, run: Run, factors: Sequence[Factor]) -> Condition:
-    """Return a condition whose inputs have the pieces that a run sets, each held constant."""
+    """Return a condition whose inputs are held constant on the pieces that a run sets."""
     inputs = dict(condition.inputs)
     for f in factors:
         if f.name in inputs:

@@ -1,4 +1,4 @@
-"""Fisher information of measurements that could be made, from the sensitivities of the model."""
+"""Fisher information of possible measurements, from the sensitivities of the model."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Told:
     possible
         Whether an observable can be measured at a time, shape (k, o).
     rows
-        Rows whose squares are the information of a measurement, shape (k, o, 2, n); the second is
-        that of the spread of the noise.
+        Rows whose squares are the information of a measurement, shape (k, o, 2, n); the second row
+        is that of the spread of the noise.
     values, sds, gradients
         The predictions and standard deviations, on the scale of the noise, shape (k, o), and the
         derivatives of the predictions on that scale, shape (k, o, n).
@@ -61,9 +61,9 @@ class InformationMap:
     observables
         The observables of interest.
     factors
-        What runs may set.
+        The quantities that runs may set.
     variance
-        The variance of the noise where the problem gives none.
+        The variance of the noise if the problem gives none.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class InformationMap:
         self._made: dict[object, tuple[ForwardMap, list[Condition], Array]] = {}
 
     def of(self, runs: Sequence[Run], times: Sequence[Array], vector: Array) -> list[Told]:
-        """Return what measurements tell in some runs, each at its own increasing times."""
+        """Return the information of measurements in some runs, each at its own increasing times."""
         forward, conditions, mapping = self._prepared(runs)
         extended = mapping @ vector
         return [
@@ -91,10 +91,10 @@ class InformationMap:
         ]
 
     def existing(self, vector: Array, *, measurements: bool) -> Array:
-        """Return rows whose squares are the information that there is already, shape (r, n).
+        """Return rows whose squares are the existing information, shape (r, n).
 
-        Priors count, and with `measurements` the data. Raises InputError where the model cannot be
-        integrated.
+        It includes priors, and with `measurements` the data. Raises InputError if the model cannot
+        be integrated.
         """
         if not measurements and not self.problem.priors:
             return np.zeros((0, len(vector)))
@@ -108,12 +108,12 @@ class InformationMap:
 
     @property
     def scale(self) -> float:
-        """The variance of residuals that are not weighted; 1 where the noise is given."""
+        """The variance of unweighted residuals; 1 if the noise is given."""
         return 1.0 if self.forward.given_noise else self.variance
 
     @property
     def exclusions(self) -> tuple[Exclusion, ...]:
-        """The candidates that were left out, and why."""
+        """The omitted candidates, with reasons."""
         return tuple(
             Exclusion(reason, name, count, detail)
             for (reason, name), (count, detail) in self.excluded.items()
@@ -122,14 +122,14 @@ class InformationMap:
     # Runs as conditions -----------------------------------------------------------------------
 
     def _prepared(self, runs: Sequence[Run]) -> tuple[ForwardMap, list[Condition], Array]:
-        """Return a forward map, the condition of each run, and how its unknowns follow."""
+        """Return a forward map, the condition of each run, and the mapping of its unknowns."""
         problem = self.problem
         if not self.factors:
             identity = np.eye(len(problem.unknowns))
             return self.forward, [problem.condition(r.experiment) for r in runs], identity
         key = tuple((r.experiment, tuple(r.settings.items())) for r in runs)
         if key not in self._made:
-            self._made = {key: self._extended(runs)}  # the last ones alone are asked for again
+            self._made = {key: self._extended(runs)}  # only the last ones are requested again
         return self._made[key]
 
     def _extended(self, runs: Sequence[Run]) -> tuple[ForwardMap, list[Condition], Array]:
@@ -223,7 +223,7 @@ class InformationMap:
         vector: Array,
         mapping: Array,
     ) -> None:
-        """Write down the rows of the information of the measurements of a condition."""
+        """Fill in the rows of the information of the measurements of a condition."""
         measured = copy(forward.problem)
         measured.conditions = (condition,)
         other = forward.of(measured)

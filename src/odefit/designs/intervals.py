@@ -1,4 +1,4 @@
-"""Intervals that measurements would give, planned before they are made."""
+"""Intervals expected from measurements, planned before they are made."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from odefit.designs.request import Request
 from odefit.problem.problem import Problem
 
 OUTSIDE = 1e-6
-"""Part of a gradient outside the determined directions from which a quantity has no error."""
+"""Part of a gradient outside the determined directions above which a quantity has no error."""
 
 
 def errors_of(rows: Array, gradients: Array) -> Array:
-    """Return the standard errors of quantities, infinite where the rows do not determine them.
+    """Return the standard errors of quantities, infinite if the rows do not determine them.
 
     `rows`, shape (r, n), have the information as their squares; `gradients`, shape (n, s), are the
     derivatives of the quantities.
@@ -68,7 +68,7 @@ def planned_intervals(
 ) -> tuple[PlannedInterval, ...]:
     """Return the interval of each quantity without and with some measurements.
 
-    `before` are the rows of the information that there is already.
+    `before` are the rows of the existing information.
     """
     problem, vector = request.problem, known.estimate
     after = np.concatenate([before, design_rows(information, runs, measurements, vector)])
@@ -106,7 +106,7 @@ def planned_intervals(
 
 
 def _degrees(information: InformationMap, rows: Array, count: int) -> float:
-    """Return the degrees of freedom of the estimate of the noise; infinite where it is given."""
+    """Return the degrees of freedom of the noise estimate; infinite if the noise is given."""
     forward = information.forward
     estimated = any(u.kind == "noise" for u in forward.problem.unknowns)
     if forward.given_noise and not estimated:
@@ -138,7 +138,7 @@ def _interval(
 def _of_result(
     known: Knowledge, name: str, index: int, level: float
 ) -> tuple[tuple[float, float] | None, bool]:
-    """Return the interval of an unknown in a result, and whether its profile gives it."""
+    """Return the interval of an unknown in a result, and whether it comes from its profile."""
     profiles, uncertainty = known.profiles, known.uncertainty
     if profiles is not None and profiles.level == level:
         for profile in profiles.profiles:

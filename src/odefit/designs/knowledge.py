@@ -12,22 +12,22 @@ from odefit.designs.parts import Region
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """The values, data and uncertainty that there are before the new measurements.
+    """The values, data and uncertainty available before the new measurements.
 
     Attributes
     ----------
     vectors
-        Vectors of unknowns for which the design is to be good, shape (S, n).
+        Vectors of unknowns for which the design should be good, shape (S, n).
     estimate
         The vector at which intervals are planned, shape (n,).
     region
-        Where the vectors come from.
+        The origin of the vectors.
     existing
         Whether the measurements of the problem count.
     variance
-        The variance of the noise where the problem gives none; None if it is not known.
+        The variance of the noise if the problem gives none; None if it is unknown.
     uncertainty, profiles
-        The uncertainty and the profiles of a result, where there is one.
+        The uncertainty and the profiles of a result, if there is one.
     """
 
     vectors: Array

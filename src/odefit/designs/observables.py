@@ -1,4 +1,4 @@
-"""Observables that could be measured: those of the problem, states, and new expressions."""
+"""Possible observables: those of the problem, states, and new expressions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odefit.problem.problem import KEPT, Problem
 def with_observables(
     problem: Problem, texts: Sequence[str] | None, noise: Mapping[str, Any] | None = None
 ) -> tuple[Problem, tuple[str, ...]]:
-    """Return a problem that has some observables, and their names.
+    """Return a problem with some observables, and their names.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def with_observables(
     Raises
     ------
     InputError
-        A name is unknown, an expression cannot be read, or nothing is known of the noise.
+        A name is unknown, an expression cannot be read, or the noise is unknown.
     """
     model = problem.given
     if texts is None:
@@ -91,7 +91,7 @@ def _noise(name: str, value: Any) -> Any:
 
 
 def _check_noise(problem: Problem, names: Sequence[str]) -> None:
-    """Refuse observables of whose noise nothing is known, where that of others is."""
+    """Refuse observables with unknown noise if that of others is known."""
     columns = {n for c in problem.conditions for n, s in c.series.items() if s.sds_given}
     unknowns = {u.key for u in problem.unknowns if u.kind == "noise"}
     noises = {name: problem.noise.get(name, Noise()) for name in names}

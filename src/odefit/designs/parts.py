@@ -43,15 +43,15 @@ class Region(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """A run of the system: an experiment of the problem, and the values that are set anew.
+    """A run of the system: an experiment of the problem, and its new values.
 
     Attributes
     ----------
     experiment
-        The experiment whose conditions hold otherwise.
+        The experiment that gives all other conditions.
     settings
-        The values of what is varied, such as ``{"A": 2.5}``; pieces and doses have their time in
-        the name, as in ``"u@4"``.
+        The values of the factors, such as ``{"A": 2.5}``; pieces and doses have their time in the
+        name, as in ``"u@4"``.
     """
 
     experiment: str
@@ -60,14 +60,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement that a design asks for.
+    """A measurement in a design.
 
     Attributes
     ----------
     run
         The number of its run, from 0.
     observables
-        The observables that are measured; several where they are measured together.
+        The measured observables; several if they are measured together.
     time
         The time.
     count
@@ -93,22 +93,22 @@ class SupportPoint:
 
 @dataclass(frozen=True)
 class ContinuousDesign:
-    """The best design of measurements that may be divided at will, and the check that it is.
+    """The best design of measurements that may be divided arbitrarily, and its check.
 
     Attributes
     ----------
     points
-        The points with their weights, which add up to 1.
+        The points with their weights, which sum to 1.
     runs
         The runs of these points.
     value
         The criterion as an information, in logarithms: the larger, the better.
     excess
-        By how much the largest directional derivative of the criterion exceeds its mean over the
-        design, relative to the criterion. It is zero for an optimal design (J. Kiefer and
-        J. Wolfowitz, The equivalence of two extremum problems, 1960).
+        The excess of the largest directional derivative of the criterion over its mean in the
+        design, relative to the criterion. It is zero for an optimal design (J. Kiefer and J.
+        Wolfowitz, The equivalence of two extremum problems, 1960).
     checked
-        The number of candidates over which the largest derivative was taken.
+        The number of candidates among which the largest derivative was sought.
     """
 
     points: tuple[SupportPoint, ...]
@@ -134,8 +134,8 @@ class PlannedInterval:
     value
         Its value at the unknowns for which the design was made.
     before, after
-        The intervals without and with the measurements; infinite where nothing determines it, NaN
-        where the size of the noise is not known.
+        The intervals without and with the measurements; infinite if nothing determines the
+        quantity, NaN if the size of the noise is unknown.
     error_before, error_after
         The standard errors.
     profiled
@@ -153,10 +153,10 @@ class PlannedInterval:
 
 @dataclass(frozen=True, eq=False)
 class InformationCurve:
-    """The derivative of the criterion by a measurement of an observable along the time.
+    """The derivative of the criterion by a measurement of an observable, as a function of time.
 
     `values`, shape (k,), are relative to the mean over the continuous design: none exceeds 1, and
-    those that are measured have 1. They are NaN where a measurement is not possible.
+    measured times have 1. They are NaN where a measurement is impossible.
     """
 
     run: Run
@@ -167,7 +167,7 @@ class InformationCurve:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A quantity that would make unknowns known if it were measured, too."""
+    """A quantity whose additional measurement would determine unknowns."""
 
     name: str
     determined: tuple[str, ...]
@@ -185,7 +185,7 @@ class Excluded(StrEnum):
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Candidates that were left out, for one reason; `detail` is that of a failed integration."""
+    """Candidates omitted for one reason; `detail` is that of a failed integration."""
 
     reason: Excluded
     name: str
@@ -195,7 +195,7 @@ class Exclusion:
 
 @dataclass(frozen=True, eq=False)
 class DesignData:
-    """A design: which measurements to make, and what they would tell.
+    """A design: the measurements to make, and the information expected from them.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class DesignData:
     criterion
         The criterion.
     quantities
-        The quantities that the criterion is about, those of all unknowns if none were chosen.
+        The quantities of the criterion, all unknowns if none were chosen.
     region
         The values of the unknowns over which the design is good on average.
     samples
@@ -214,7 +214,7 @@ class DesignData:
     level
         The level of the intervals.
     existing
-        The number of measurements that exist already, and count.
+        The number of existing measurements that are included.
     runs
         The runs of the design.
     measurements
@@ -224,21 +224,21 @@ class DesignData:
     efficiency
         The information of the design relative to that of the best continuous one; NaN without.
     continuous
-        The continuous design, where there is one.
+        The continuous design, if there is one.
     intervals
         The intervals without and with the measurements.
     directions
-        What is not determined without the measurements.
+        The directions that are undetermined without the measurements.
     curves
-        The derivative of the criterion along the time.
+        The derivative of the criterion as a function of time.
     lost
         Unknowns that the candidates cannot determine, however many of them are measured.
     combinations
-        The functions of `lost` that would be known nevertheless.
+        The functions of `lost` that would nevertheless be determined.
     remedies
         Further quantities whose measurement would determine some of `lost`.
     excluded
-        Candidates that were left out, and why.
+        The omitted candidates, with reasons.
     noise_known
         Whether the size of the noise is known, so that intervals have a length.
     cost
@@ -278,7 +278,7 @@ class DesignData:
 
     @property
     def times(self) -> list[float] | dict[str, list[float]]:
-        """The times, increasing, each as often as it is measured; by observable if several."""
+        """The times, increasing, repeated for replicates; by observable if there are several."""
         by_observable: dict[str, list[float]] = {}
         for m in self.measurements:
             for name in m.observables:

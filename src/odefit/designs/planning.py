@@ -1,4 +1,4 @@
-"""Designs that make unknowns precise: from a request to measurements and what they would tell."""
+"""Designs that make unknowns precise: from a request to measurements and their information."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from odefit.designs.weights import Aims, Weights
 from odefit.problem.variants.sizes import sizes_at
 
 RESTARTS = 3
-"""The number of random designs from which exchanges begin, beside better ones."""
+"""Number of random designs from which exchanges begin, in addition to better ones."""
 
 REACHED = 1e-6
-"""Part of a quantity's derivatives outside what candidates determine, from which it is lost."""
+"""Part of a quantity's derivatives outside the determined directions above which it is lost."""
 
 SHOWN_WEIGHT = 1e-3
-"""Weight from which a point of a continuous design is reported."""
+"""Weight above which a point of a continuous design is reported."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Determined:
-    """The coordinates that candidates and data determine, and the quantities that they do not."""
+    """The coordinates that candidates and data determine, and the undetermined quantities."""
 
     transform: Array  # shape (n, r)
     lost: tuple[str, ...]
@@ -55,7 +55,7 @@ class _Determined:
 def plan(request: Request, known: Knowledge) -> DesignData:
     """Return the design for a request.
 
-    Raises InputError where nothing can be measured, or the model cannot be integrated.
+    Raises InputError if nothing can be measured, or if the model cannot be integrated.
     """
     problem = request.problem
     variance = 1.0 if known.variance is None else known.variance
@@ -144,7 +144,7 @@ def _nothing_to_measure(information: InformationMap) -> str:
 
 
 def _determined(rows: Array, sizes: Array, gradients: Array, names: tuple[str, ...]) -> _Determined:
-    """Return which coordinates some rows determine, and which quantities they do not."""
+    """Return the coordinates that some rows determine, and the undetermined quantities."""
     norms = column_norms(rows)
     acting = norms * sizes > 1e-13 * (norms * sizes).max(initial=0.0)
     units = np.where(acting, norms, 1.0 / sizes)
@@ -180,7 +180,7 @@ def _aims(request: Request, information: InformationMap, vectors: Array, transfo
 
 
 def _apportioned(weights: Weights, limits: Limits, pool: Pool) -> list[int]:
-    """Return whole numbers of measurements that are near the weights of a continuous design."""
+    """Return integers near the weights of a continuous design."""
     shares = weights.weights * limits.effort / pool.atoms.costs[weights.support]
     whole = np.floor(shares + 1e-9).astype(int)
     order = np.argsort(whole - shares, kind="stable")
@@ -212,7 +212,7 @@ def _continuous(pool: Pool, weights: Weights, aims: Aims, effort: float) -> Cont
 def _measurements(
     pool: Pool, design: list[int] | IntArray
 ) -> tuple[tuple[Run, ...], tuple[Measurement, ...]]:
-    """Return the runs and measurements of a design, in order, replicates counted."""
+    """Return the runs and measurements of a design, in order, with replicates counted."""
     counts: dict[tuple[int, int, float], int] = {}
     runs: list[Run] = []
     for i in sorted(int(i) for i in design):
@@ -229,7 +229,7 @@ def _measurements(
 
 
 def _curves(pool: Pool, weights: Weights, runs: tuple[Run, ...]) -> tuple[InformationCurve, ...]:
-    """Return the relative derivative of the criterion along the time, for the runs of a design."""
+    """Return the relative derivative of the criterion over time, for the runs of a design."""
     relative = (
         weights.derivatives / weights.mean if weights.mean > 1e-6 else weights.derivatives + 1
     )

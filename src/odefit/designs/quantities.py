@@ -1,4 +1,4 @@
-"""The quantities that a design is to make precise, with their derivatives by the unknowns."""
+"""The quantities that a design should make precise, with their derivatives."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Quantities:
 
     @classmethod
     def of(cls, problem: Problem, texts: Sequence[str] | None) -> Quantities:
-        """Return the quantities that texts mean; without texts all unknowns but the noise's.
+        """Return the quantities given by texts; by default all unknowns but the noise's.
 
-        Raises InputError for a text that means nothing, and where nothing is unknown.
+        Raises InputError for an invalid text, or if nothing is unknown.
         """
         keys = problem.keys
         if texts is None:
@@ -57,7 +57,7 @@ class Quantities:
     def at(self, forward: ForwardMap, vector: Array) -> tuple[Array, Array]:
         """Return values and derivatives by the unknowns, shapes (s,) and (n, s).
 
-        Raises InputError where one of them is undefined.
+        Raises InputError if one of them is undefined.
         """
         values = np.zeros(len(self.items))
         gradients = np.zeros((len(vector), len(self.items)))

@@ -1,7 +1,7 @@
-"""Refinement: times and settings of a design between the points of the grid it was found on.
+"""Refinement: times and settings of a design between the points of its initial grid.
 
-Around each measurement a finer grid is laid, on which the search goes on, and then a finer one
-again. So derivatives by the time are not needed, and events within the window do no harm.
+The search continues on a finer grid around each measurement, and then on a finer one again. So
+derivatives with respect to time are not needed, and events within the window are harmless.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FINEST = 2e-6
 """The smallest step, relative to the window."""
 
 FINER = 0.25
-"""The step of a grid, relative to that of the grid before."""
+"""Ratio of the step of a grid to that of the previous grid."""
 
 SAME = 2e-4
 """Distance, relative to the window, within which two times of a design are the same."""
 
 AT_ONE_STEP = 6
-"""The number of times that a search may go on with the same step, and for each setting."""
+"""Number of searches with the same step, once and again for each setting."""
 
 REFINED = 1e-8
 """Excess of the largest derivative at which a step of refinement ends."""
@@ -80,7 +80,7 @@ class Refinement:
         steps, step = [], 1.0
         finest = FINEST * (20 if settings else 160)
         while step > finest and (free or settings):
-            # Settings begin with their whole range: a grid of many of them is coarse.
+            # Settings begin with their whole range, as a grid of many settings is coarse.
             steps.append((step * self.span / 160, step))
             step *= FINER
         return steps
@@ -113,7 +113,7 @@ class Refinement:
     def _merged(
         self, pool: Pool, design: list[int], aims: Aims, limits: Limits, value: float
     ) -> tuple[Pool, list[int], float]:
-        """Return a design in which times that hardly differ are one, if that costs nothing."""
+        """Return a design in which times that hardly differ are merged, if that costs nothing."""
         before = _points(pool, design)
         points = self._with_equal_runs(before, [1.0] * len(before))
         times = _clustered(points, [1.0] * len(points), SAME * self.span)
@@ -132,7 +132,7 @@ class Refinement:
     def _with_equal_runs(
         self, points: Sequence[tuple[Run, int, float]], weights: Sequence[float]
     ) -> list[tuple[Run, int, float]]:
-        """Return points in which runs whose settings hardly differ are the heaviest of them."""
+        """Return points in which runs with almost equal settings become the heaviest of them."""
         total: dict[tuple[str, tuple[tuple[str, float], ...]], float] = {}
         runs: list[Run] = []
         for (run, *_), weight in zip(points, weights, strict=True):
@@ -168,7 +168,7 @@ class Refinement:
             support, own = best.support[heavy], best.weights[heavy]
             points = _points(best_pool, support)
             local = self.maker.pool(self._around(points, step, share))
-            # Linear programs begin anew each time: they have candidates near the support alone.
+            # Linear programs start afresh each time, with candidates near the support only.
             both: Pool = local
             numbers: IntArray | None = np.zeros(0, dtype=np.intp)
             if not (len(aims) == 1 and aims[0].by_cutting_planes):
@@ -183,7 +183,7 @@ class Refinement:
     def _checked(
         self, pool: Pool, weights: Weights, aims: Aims, effort: float
     ) -> tuple[Pool, Weights]:
-        """Return a design with the times of its support merged, judged over further candidates."""
+        """Return a design with the times of its support merged, checked over further candidates."""
         heavy = weights.weights > LIGHT / 10
         own = weights.weights[heavy]
         points = self._with_equal_runs(_points(pool, weights.support[heavy]), own.tolist())
@@ -228,7 +228,7 @@ def _last(pool: Pool, run: Run, group: int, time: float) -> int | None:
 def _joined(
     local: Pool, pool: Pool, points: Sequence[tuple[Run, int, float]]
 ) -> tuple[Pool, IntArray | None]:
-    """Return a pool of all candidates of two, and where some points are in it."""
+    """Return the union of two pools, and the numbers of some points in it."""
     shift = len(local.runs)
     groups = max(len(local.groups), 1)
     width = max(local.atoms.rows.shape[2], pool.atoms.rows.shape[2])
@@ -255,7 +255,7 @@ def _joined(
 def _clustered(
     points: Sequence[tuple[Run, int, float]], weights: Sequence[float], reach: float
 ) -> list[float]:
-    """Return the times of points, those of one run and group within a reach replaced by a mean."""
+    """Return the times of points, with times of one run and group within a reach averaged."""
     times = [time for *_, time in points]
     order = sorted(range(len(points)), key=lambda i: times[i])
     clusters: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""Further quantities whose measurement would determine what the candidates cannot."""
+"""Further quantities whose measurement would determine the lost unknowns."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ WORK = CountedSeconds(20.0)
 def structure_of(
     problem: Problem, observables: Sequence[str], existing: bool
 ) -> StructuralIdentifiability:
-    """Return what the equations tell if some observables are measured without noise.
+    """Return the structural findings if some observables are measured without noise.
 
-    With `existing` those that have data are measured as well.
+    With `existing` those with data are measured as well.
     """
     conditions = []
     for condition in problem.conditions:
@@ -43,7 +43,7 @@ def structure_of(
 def remedies(
     problem: Problem, observables: Sequence[str], lost: Sequence[str], existing: bool
 ) -> tuple[Remedy, ...]:
-    """Return the states whose measurement would make lost unknowns known, the best first.
+    """Return the states whose measurement would determine lost unknowns, the best first.
 
     The equations decide, as in :func:`odefit.identifiability`.
     """
@@ -62,5 +62,5 @@ def remedies(
 
 
 def _shows(problem: Problem, observables: Sequence[str], state: str) -> bool:
-    """Tell whether an observable is a state itself, under whatever name."""
+    """Return whether an observable is equal to a state, under any name."""
     return any(problem.given.observables[name].name == state for name in observables)

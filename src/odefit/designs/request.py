@@ -1,4 +1,4 @@
-"""Requests for a design, checked: every mistake of a user is found before anything is computed."""
+"""Requests for a design, checked: every mistake of a user is found before any computation."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def request_of(
     level: float = 0.95,
     seed: int = 0,
 ) -> Request:
-    """Return the request that these arguments of :func:`odefit.design` make.
+    """Return the request made by these arguments of :func:`odefit.design`.
 
-    Raises InputError for the first of them that makes no sense.
+    Raises InputError for the first unusable one.
     """
     texts = [observables] if isinstance(observables, str) else observables
     problem, names = with_observables(problem, texts, noise)
@@ -181,7 +181,7 @@ def _windows(
 
 
 def window_of(problem: Problem, experiments: Sequence[str], given: Any) -> Window:
-    """Return the window that a user gives; None stands for the span of the data."""
+    """Return the window given by a user; None means the span of the data."""
     expected = "times: expected a window such as (0, 20), or a list of possible times"
     if given is None:
         conditions = [problem.condition(name) for name in experiments]

@@ -1,8 +1,8 @@
-"""The single measurement that would tell several solutions apart.
+"""The single measurement that would best distinguish several solutions.
 
 As in G. Buzzi-Ferraris and P. Forzatti, A new sequential experimental design procedure for
 discriminating among rival models, Chemical Engineering Science 38, 1983, 225-232: the difference of
-two predictions counts beside their own uncertainty and the noise of a measurement.
+two predictions is compared with their own uncertainty and the noise of a measurement.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from odefit.problem.problem import Problem
 
 @dataclass(frozen=True)
 class Settlement:
-    """The measurement that tells solutions apart best.
+    """The measurement that distinguishes solutions best.
 
     Attributes
     ----------
     observable, experiment, time, time_unit
-        What to measure: of several solutions, the two that it tells apart least are as far from
-        each other as possible.
+        The measurement: it maximises the distance between the two solutions that it distinguishes
+        least.
     predictions
         The predictions of the solutions, the best solution first.
     sd
         The standard deviation of the measurement.
     distance
-        The smallest difference of two predictions over the standard deviation of that difference,
-        the uncertainty of both predictions and the noise of one measurement included.
+        The smallest difference of two predictions over its standard deviation, including the
+        uncertainty of both predictions and the noise of one measurement.
     assumed
-        Whether the noise is assumed, as nothing tells it.
+        Whether the noise is assumed, as it is unknown.
     """
 
     observable: str
@@ -60,7 +60,7 @@ def settlement(
     variance: float,
     assumed: Sequence[str] = (),
 ) -> Settlement | None:
-    """Return the best measurement for telling solutions apart; None where none can be made.
+    """Return the best measurement to distinguish solutions; None if none can be made.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def settlement(
     windows
         The experiments that may be measured again, each with its times.
     variance
-        The variance of the noise where the problem gives none.
+        The variance of the noise if the problem gives none.
     assumed
         Observables whose noise is assumed.
 

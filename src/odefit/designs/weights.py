@@ -1,4 +1,4 @@
-"""Shares of effort among candidates, and how near to the optimum they are."""
+"""Shares of effort among candidates, and their distance from the optimum."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from odefit.common.arrays import Array, IntArray
 from odefit.designs.criteria import Aim
 
 Aims = Sequence[Aim]
-"""The aim at each vector of unknowns: quantities may have other derivatives there."""
+"""The aim at each vector of unknowns, as quantities may have different derivatives there."""
 
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Candidates and what each of them tells.
+    """Candidates and the information in each of them.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Atoms:
     costs
         The cost of each, shape (m,).
     prior
-        The information that exists already, shape (S, n, n).
+        The existing information, shape (S, n, n).
     series
         Number of the series of each candidate, shape (m,): those of one run and observable, in the
         order of time.
@@ -47,7 +47,7 @@ class Atoms:
         return Atoms(self.rows[:, kept], self.costs[kept], self.prior, self.series[kept])
 
     def information(self, numbers: Array) -> Array:
-        """Return the information of so many measurements of each, shape (S, n, n)."""
+        """Return the information of a number of measurements of each, shape (S, n, n)."""
         used = np.flatnonzero(numbers)
         rows = self.rows[:, used] * np.sqrt(numbers[used])[None, :, None, None]
         flat = rows.reshape(len(rows), -1, rows.shape[-1])
@@ -56,7 +56,7 @@ class Atoms:
     def derivatives(self, gradients: Array) -> Array:
         """Return the derivatives of a criterion by the number of each candidate, shape (m,).
 
-        `gradients`, shape (S, n, n), are those by the information.
+        `gradients`, shape (S, n, n), are those with respect to the information.
         """
         found = np.einsum("smqi,sij,smqj->m", self.rows, gradients, self.rows, optimize=True)
         return np.asarray(found / len(self.rows))
@@ -64,16 +64,16 @@ class Atoms:
 
 @dataclass(frozen=True, eq=False)
 class Kink:
-    """The derivative of a criterion at an optimum where it has many: the one that proves it.
+    """The derivative at a kink of a criterion that proves the optimum.
 
     Attributes
     ----------
     gradient
         The derivative of the criterion by the information, shape (n, n), relative to its value.
     level
-        The mean of the derivatives by the shares of effort, if the design were the optimum.
+        The mean of the derivatives by the shares of effort, if the design were optimal.
     gap
-        By how much the criterion may be below its optimum over the candidates of the proof.
+        The largest possible deficit of the criterion over the candidates of the proof.
     """
 
     gradient: Array
@@ -83,7 +83,7 @@ class Kink:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """A continuous design: candidates in its support, their weights, and how good it is."""
+    """A continuous design: candidates in its support, their weights, and its quality."""
 
     support: IntArray
     weights: Array
@@ -91,7 +91,7 @@ class Weights:
     excess: float
     derivatives: Array  # of all candidates by their share of the effort, shape (m,)
     mean: float  # of the derivatives over the design
-    kink: Kink | None = None  # where the criterion is not differentiable
+    kink: Kink | None = None  # if the criterion is not differentiable there
 
 
 def judged(

@@ -1,4 +1,4 @@
-"""The discretised problem written out, for solvers that take expressions one by one.
+"""The discretised problem written out, for solvers that take single expressions.
 
 The variables w are those at points, the unknowns, and slack variables, as in
 :mod:`~odefit.methods.solvers.nonlinear_program`.
@@ -62,7 +62,7 @@ class Assembly:
     def evaluated(self, block: Block, w: Sequence[T | float], algebra: Algebra[T]) -> list[list[T]]:
         """Return the outputs of `block`, instance by instance, from variables w in an algebra.
 
-        Variables with a known value may be plain floats; so may then the outputs.
+        Variables with a known value may be plain floats, and so may the outputs.
         """
         known = w[self.at_points :], block.data.tolist()
         return [self._outputs(block, k, w, algebra, *known) for k in range(block.instances)]
@@ -70,7 +70,7 @@ class Assembly:
     def evaluated_at(
         self, block: Block, instance: int, w: Sequence[T | float], algebra: Algebra[T]
     ) -> list[T]:
-        """Return the outputs of one instance of `block`, as :meth:`evaluated` does of all."""
+        """Return the outputs of one instance of `block`, like :meth:`evaluated` for all."""
         unknowns = w[self.at_points :]
         return self._outputs(block, instance, w, algebra, unknowns, block.data.tolist())
 
@@ -124,7 +124,7 @@ class Assembly:
         return any(b.outputs > 1 for b in self.discretisation.residuals)
 
     def pack(self, values: Array, unknowns: Array) -> Array:
-        """Return w from values at points, shape (P, v), and unknowns; slacks are those needed."""
+        """Return w from values at points, shape (P, v), and unknowns, with the slacks needed."""
         c = self.constraints
         slacks = np.zeros(c.slacks)
         if c.slacks:
@@ -134,7 +134,7 @@ class Assembly:
         return np.concatenate([values.ravel(), unknowns, slacks])
 
     def start(self, instance: Instance) -> Array:
-        """Return a start within the bounds: that of the instance, zero where it has none."""
+        """Return a start within the bounds: that of the instance, with zeros for missing values."""
         d = self.discretisation
         values, unknowns = instance.values, instance.unknowns
         if values is None:
@@ -146,7 +146,7 @@ class Assembly:
         return np.nan_to_num(self.pack(values, unknowns))
 
     def known(self, w: Sequence[T]) -> list[T | float]:
-        """Return `w` with numbers in place of variables that have only one value."""
+        """Return `w` with numbers in place of variables that have only one possible value."""
         bounds = zip(w, self.lower.tolist(), self.upper.tolist(), strict=True)
         return [low if low == high else variable for variable, low, high in bounds]
 

@@ -1,7 +1,7 @@
 """The model's expressions at many points of a mesh, over any algebra.
 
 A block is a list of expressions that is evaluated at many points: the right-hand sides at all
-points of a segment, say. Whoever solves the problem chooses the algebra (floats, CasADi, SCIP,
+points of a segment, say. The solver of the problem chooses the algebra (floats, CasADi, SCIP,
 Pyomo).
 """
 
@@ -33,10 +33,11 @@ known data by name, and the algebra."""
 class Block:
     """A list of expressions, evaluated at many points.
 
-    `points` are their numbers, shape (instances,); None for expressions in unknowns alone, which
-    have one instance. `variables` names those at a point, in order; `unknowns` are the numbers,
-    increasing, of those that occur. `data` are known numbers at each instance, shape (instances,
-    columns). `evaluate` has as many `outputs` at one point, over any algebra.
+    `points` are the numbers of the points, shape (instances,); None for expressions in unknowns
+    alone, which have one instance. `variables` names the variables at a point, in order; `unknowns`
+    are the increasing numbers of the unknowns that occur. `data` are known numbers at each
+    instance, shape (instances, columns). `evaluate` has as many `outputs` at one point, over any
+    algebra.
     """
 
     points: IntArray | None
@@ -83,7 +84,7 @@ def _prior(index: int, prior: Prior) -> Block:
 class Equations:
     """The expressions of one condition as blocks.
 
-    Constants that events switch are variables at points, as states and algebraic variables are.
+    Constants that events switch are variables at points, like states and algebraic variables.
     """
 
     def __init__(
@@ -245,7 +246,7 @@ class Equations:
     def _scalars(
         self, names: Iterable[str], at: Mapping[str, Any], unknowns: Sequence[Any], algebra: Any
     ) -> dict[str, Any]:
-        """Return the scalars among `names` that are no variables at points."""
+        """Return the scalars among `names` that are not variables at points."""
         own = self.condition.scalars
         return {n: bound_value(own[n], own, unknowns, algebra) for n in names if n not in at}
 
@@ -265,7 +266,7 @@ class Equations:
         return values
 
     def _hidden(self, names: set[str] | frozenset[str]) -> set[str]:
-        """Return the names that eliminated algebraic variables among `names` depend on."""
+        """Return the names on which eliminated algebraic variables among `names` depend."""
         model = self.field.model
         if not names & set(model.algebraic) or self.field.elimination is None:
             return set()

@@ -1,7 +1,7 @@
 """A problem discretised: variables at points, and equations between them.
 
-Nothing here knows who solves it. Every equation is a row that is linear in the variables V at
-points, in the unknowns p and in the outputs of :class:`Block` objects, whose expressions are
+The module is independent of the solver. Every equation is a row that is linear in the variables V
+at points, in the unknowns p and in the outputs of :class:`Block` objects, whose expressions are
 evaluated over any algebra::
 
     row = L V + L_p p + sum over blocks of W_b outputs_b(V at the block's points, p)
@@ -28,8 +28,8 @@ from odefit.problem.variants.features import refuse_integrated_features
 from odefit.problem.vector_field import VectorField
 
 MESH_TIME_TOLERANCE = 1e-9
-"""A data time that is this close to a mesh point, as a fraction of the length of the segment, is
-that mesh point."""
+"""Distance of a data time from a mesh point, as a fraction of the segment's length, up to which
+they are the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +66,12 @@ class Discretisation:
     the order of conditions and time. `measured` has for each condition the points of its data
     times, `interpolated` those between mesh points: their segment, numbers and times.
 
-    The equality constraints `rows` use expressions of `blocks`. `rhs_blocks` has, by the first
+    The equality constraints `rows` use expressions of `blocks`. `rhs_blocks` holds, by the first
     point of a segment, the number of its block of right-hand sides, and the points at which that is
-    evaluated, counted from the first. Blocks of `residuals` have a weighted residual for first
-    output, its square a part of the objective; a second, where there is one, is the logarithm of a
-    standard deviation that depends on unknowns. `steps` counts mesh steps, and `programs` has the
-    nonlinear programs compiled, by formulation.
+    evaluated, counted from the first. Blocks of `residuals` have a weighted residual as first
+    output, whose square is a part of the objective; a second output, if there is one, is the
+    logarithm of a standard deviation that depends on unknowns. `steps` counts mesh steps, and
+    `programs` holds the compiled nonlinear programs, by formulation.
     """
 
     def __init__(self, problem: Problem, scheme: Scheme, mesh: Mesh) -> None:
@@ -91,7 +91,7 @@ class Discretisation:
         self.residuals = self._measure()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it is made of, mesh and bounds as they have become; it is built anew."""
+        """Pickle the parts, with the present mesh and bounds; unpickling rebuilds the object."""
         times: dict[str, Array] = {}
         for number, condition in enumerate(self.problem.conditions):
             own = [p.segment.mesh for p in self.segments if p.segment.condition == number]
@@ -138,7 +138,7 @@ class Discretisation:
     def _locate(
         self, condition: Condition, placed: PlacedSegment, at: IntArray
     ) -> tuple[IntArray, Array]:
-        """Note in `at` the points of data times on a segment's mesh, and return the other times."""
+        """Store the points of data times on a segment's mesh in `at`; return the other times."""
         mesh, relations = placed.segment.mesh, placed.segment.relations
         t = condition.times
         if len(t) and t[0] == condition.t0:
@@ -200,7 +200,7 @@ class Discretisation:
             self._assign(rows, block, [c for c, _ in computed])
 
     def _jump(self, rows: _RowBuilder, before: PlacedSegment, after: PlacedSegment) -> None:
-        """Add what an event does between two segments; without one, values are continuous."""
+        """Add the event between two segments; without one, values are continuous."""
         source = before.first + before.segment.relations.boundary[-1]
         assign = after.segment.assign
         assigned = [n for n in self.variables if n in assign]
@@ -362,7 +362,7 @@ class _RowBuilder:
         minus: IntArray | None = None,
         dynamic: bool = True,
     ) -> None:
-        """Add ``states @ x - rhs @ f`` for every differential variable, less x at `minus`.
+        """Add ``states @ x - rhs @ f`` for every differential variable, minus x at `minus`.
 
         The first column of `states` and `rhs` is the point `first`. The `block` of right-hand sides
         is evaluated at the points `used`, counted from there.

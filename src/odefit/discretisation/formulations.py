@@ -1,7 +1,7 @@
-"""Formulations: how strictly the discretised equations have to hold (sections 2.1 and 2.2).
+"""Formulations: the strictness of the discretised equations (sections 2.1 and 2.2).
 
-H stands for the equations that the scheme makes of the differential equations; the other
-constraints (initial values, events, algebraic equations) hold exactly in every formulation.
+H denotes the scheme's equations for the differential equations; the other constraints (initial
+values, events, algebraic equations) hold exactly in every formulation.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from odefit.common.option_checks import number
 class Constraints:
     """Constraints ``lower <= row + sign * slack <= upper``, c of them.
 
-    `rows` and `slack` are numbers, shape (c,); a slack of -1 stands for none. All slack variables
-    are nonnegative and have the coefficient `penalty` in the objective.
+    `rows` and `slack` are numbers, shape (c,); -1 means no slack. All slack variables are
+    nonnegative and have the coefficient `penalty` in the objective.
     """
 
     rows: IntArray
@@ -34,19 +34,19 @@ class Constraints:
 
 
 class Formulation(Protocol):
-    """The strictness with which H = 0 has to hold."""
+    """The strictness of the equations H = 0."""
 
     @property
     def name(self) -> str:
-        """The name that results show."""
+        """The name shown in results."""
 
     def constraints(self, dynamic: BoolArray) -> Constraints:
-        """Return all constraints; `dynamic` says which rows are H, shape (rows,)."""
+        """Return all constraints; `dynamic` marks the rows of H, shape (rows,)."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """The equations H = 0 as they are, equation (2)."""
+    """The equations H = 0 exactly, equation (2)."""
 
     name: str = "Baseline"
 
@@ -59,7 +59,7 @@ class Baseline:
 class ExtraTol:
     """Equations with a tolerance, -eps <= H <= eps, equation (8).
 
-    `eps` is in the units of the states; InputError is raised if it is negative or not finite.
+    `eps` is in the units of the states. Raises InputError if it is negative or not finite.
     """
 
     eps: float = 1e-6
@@ -82,7 +82,7 @@ class SoftCons:
     """Soft constraints: -s <= H <= s with P times the sum of s in the objective, equation (9).
 
     Optimisers call this an exact l1 penalty, or the elastic mode. The `penalty` P is in units of
-    the objective for a unit of a state; InputError is raised if it is not positive and finite.
+    the objective per unit of a state. Raises InputError if it is not positive and finite.
     """
 
     penalty: float = 1e5
@@ -96,7 +96,7 @@ class SoftCons:
         return f"SoftCons({self.penalty:g})"
 
     def constraints(self, dynamic: BoolArray) -> Constraints:
-        """Return every row of H twice, with a slack variable of its own."""
+        """Return every row of H twice, each with its own slack variable."""
         soft = np.flatnonzero(dynamic)
         hard = np.flatnonzero(~dynamic)
         count = len(soft)

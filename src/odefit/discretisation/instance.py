@@ -1,7 +1,7 @@
-"""A discretised problem that is to be solved: its start, guesses of it, and its scales.
+"""A discretised problem to be solved: its start, guesses of it, and its scales.
 
-Solvers stop at absolute tolerances. Without scales, a problem in which concentrations are 1e-7
-counts as solved wherever it starts.
+Solvers stop at absolute tolerances. Without scales, a problem with concentrations of 1e-7 counts as
+solved at any start.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from odefit.simulation import Failure, ForwardMap
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """A discretised problem that is to be solved.
+    """A discretised problem to be solved.
 
     Attributes
     ----------
     discretisation, formulation
-        The equations, and how strictly they hold.
+        The equations, and their strictness.
     values, unknowns
-        The start: variables at points, shape (P, v), and unknowns, shape (n,). None lets the
-        solver choose.
+        The start: variables at points, shape (P, v), and unknowns, shape (n,). None lets the solver
+        choose.
     """
 
     discretisation: Discretisation
@@ -42,15 +42,15 @@ StateGuess = Literal["data", "simulation", "zero"]
 """Sources of the initial guess of the states."""
 
 DIVERGENCE_RATIO = 1e3
-"""Ratio of a simulated value to the typical size of its state, or to the guess of it, from which a
+"""Ratio of a simulated value to the typical size of its state, or to its guess, above which a
 simulation counts as diverged."""
 
 
 def guess_from_data(d: Discretisation, unknowns: Array) -> Array:
     """Return a guess with measured states on straight lines between their measurements.
 
-    States that are not measured have their initial value throughout, or their typical size
-    where that is not known. The shape is (P, variables).
+    Unmeasured states have their initial value throughout, or their typical size if that is unknown.
+    The shape is (P, variables).
     """
     values = np.empty((d.points, len(d.variables)))
     for number, condition in enumerate(d.problem.conditions):
@@ -102,7 +102,7 @@ class Scales:
 
     Those of variables at points have shape (P, variables), of unknowns (n,), of equality
     constraints (rows,). Initial values have the size of their states, other unknowns their typical
-    size where that is far from 1.
+    size if that is far from 1.
     """
 
     values: Array
@@ -157,9 +157,9 @@ def row_sizes(d: Discretisation, values: Array) -> Array:
 
 
 def data_variation(d: Discretisation) -> float:
-    """Return the sum of squares of the weighted data about their means, which a fit has to explain.
+    """Return the sum of squares of the weighted data about their means.
 
-    It is 1 if that is zero or not finite.
+    A fit has to explain this variation. It is 1 if the sum is zero or not finite.
     """
     total = 0.0
     for block in d.residuals:

@@ -25,7 +25,7 @@ class Mesh(Protocol):
         """Return the mesh points of the segment from `start` to `stop`, both included."""
 
     def end(self, condition: Condition) -> float:
-        """Return where the mesh of a condition ends: its last data time, or later."""
+        """Return the end of the mesh of a condition: its last data time, or later."""
 
 
 def _last(condition: Condition) -> float:
@@ -36,8 +36,8 @@ def _last(condition: Condition) -> float:
 class UniformMesh:
     """Steps of equal length h from t0 on, M = (t_f - t_0) / h of them (section 2.1).
 
-    Data times between mesh points are reached by the scheme's polynomial; times of events and
-    corners of inputs become points all the same.
+    The scheme's polynomial gives values at data times between mesh points; times of events and
+    corners of inputs always become points.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class UniformMesh:
             number(self.final, "UniformMesh, final")
 
     def end(self, condition: Condition) -> float:
-        """Return the end that was given, or else the last data time."""
+        """Return the given end, or else the last data time."""
         last = _last(condition)
         if self.final is not None and self.final < last:
             raise InputError(
@@ -78,10 +78,10 @@ class DataMesh:
     Attributes
     ----------
     steps
-        Approximate number of steps in all: each interval between data times gets its share by
-        length, and at least `least`.
+        Approximate total number of steps: each interval between data times gets its share by
+        length, and at
     least
-        Least number of steps between two data times.
+        `least`. least Least number of steps between two data times.
     """
 
     steps: int = 0
@@ -109,9 +109,9 @@ class DataMesh:
 
 @dataclass(frozen=True, eq=False)
 class GivenMesh:
-    """Mesh points that are given for each condition; ends and events are added.
+    """Given mesh points for each condition; ends and events are added.
 
-    The `times` increase, by name of the experiment; InputError is raised if they do not, or if an
+    The `times` increase, by name of the experiment. Raises InputError if they do not, or if an
     experiment has none.
     """
 
@@ -148,7 +148,7 @@ def _between(grid: Array, start: float, stop: float) -> Array:
 
 
 def as_mesh(value: Mesh | int, owner: str) -> Mesh:
-    """Return a mesh that may have been given as a number of equal steps; refuse anything else."""
+    """Return a mesh, which may be given as a number of equal steps; refuse anything else."""
     if isinstance(value, int | np.integer):
         whole(value, f"{owner}, mesh")
         return UniformMesh(int(value))
@@ -161,9 +161,9 @@ def as_mesh(value: Mesh | int, owner: str) -> Mesh:
 class Segment:
     """A time span of one condition (a number) between two events or corners of inputs.
 
-    The mesh points have shape (N + 1,); there is one alone between two events at the same time.
+    The mesh points have shape (N + 1,); between two events at the same time there is only one.
     `relations` are the scheme's equations on the mesh, `assign` the new values that the event at
-    its start assigns, by name. An input in `given` that is held constant is its value here.
+    its start assigns, by name. `given` holds the inputs, with a number for a constant input.
     """
 
     condition: int
@@ -184,7 +184,7 @@ def segments(
     """Yield the segments of a condition in the order of time.
 
     The first begins with the initial values. Events at the same time happen one after the other:
-    between them are segments of a single point. InputError is raised if the scheme needs more steps
+    between them are segments of a single point. Raises InputError if the scheme needs more steps
     than any segment has.
     """
     end = mesh.end(condition)
@@ -219,7 +219,7 @@ def segments(
 
 
 def _corners(given: Input) -> Array:
-    """Return where an input is not smooth: a cubic one at its ends, beyond which it is constant."""
+    """Return the times at which an input is not smooth; beyond its ends a cubic is constant."""
     return given.times[[0, -1]] if given.interpolation == "cubic" else given.times
 
 

@@ -13,22 +13,23 @@ from odefit.discretisation.instance import variable_sizes
 from odefit.discretisation.mesh import GivenMesh
 
 ZERO_VALUE = 1e-10
-"""Values below this fraction of the size of their variable count as zero: solvers leave as much."""
+"""Values below this fraction of the size of their variable count as zero: solvers are no more
+accurate."""
 
 MAX_SPLIT = 8
-"""Largest number of steps that one step is split into in one refinement."""
+"""Largest number of steps into which one step is split in one refinement."""
 
 
 @dataclass(frozen=True)
 class AdaptiveMesh:
-    """Data times and equal steps between them; steps are split where their error is too large.
+    """Data times and equal steps between them; steps with too large an error are split.
 
     Attributes
     ----------
     tolerance
         Largest discretisation error of a step, relative to the largest value of each state.
     steps
-        Approximate number of steps to begin with.
+        Approximate initial number of steps.
     most
         Largest number of steps of all conditions together.
     rounds
@@ -48,7 +49,7 @@ class AdaptiveMesh:
 
 
 def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array]:
-    """Return the error that each step adds, relative to the size of the states, by segment.
+    """Return the error of each step, relative to the size of the states, by segment.
 
     It is the defect of the scheme's polynomial p, the integral of ``|p' - f(t, p)|`` over the step,
     by a Gauss rule finer than the scheme.
@@ -78,7 +79,7 @@ def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array
 
 
 def refine_mesh(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> GivenMesh | None:
-    """Return the mesh with steps split where the error is too large; None if it has too many."""
+    """Return the mesh with inaccurate steps split; None if it has too many steps."""
     points: dict[str, list[Array]] = {}
     total = 0
     for placed, error in zip(d.segments, errors, strict=True):

@@ -2,8 +2,8 @@
 
 Every scheme is a set of linear relations between values x and right-hand sides f(t, x, p) at the
 points of a mesh, ``A x = B f``: one-step and multistep methods (section 2.1 of Fernandez de Dios et
-al.), explicit Runge-Kutta with stages as points, and orthogonal collocation. So whatever evaluates
-f (CasADi, SCIP, Pyomo, floats) serves all of them.
+al.), explicit Runge-Kutta with stages as points, and orthogonal collocation. So any evaluation of f
+(CasADi, SCIP, Pyomo, floats) serves all schemes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Weights = tuple[csr_array, csr_array]
 """Coefficients of values and of right-hand sides at the points, one row for each result."""
 
 Stencil = tuple[IntArray, int, tuple[int, ...]]
-"""Numbers of the steps that are made alike, the point from which each goes, and the points whose
+"""Numbers of steps with the same formula, the point from which each starts, and the points whose
 right-hand sides it uses, both counted from the left end of the step."""
 
 StartUp = Literal["trapezoid", "block"]
-"""Ways in which a multistep method makes the steps that lack earlier points."""
+"""Ways in which a multistep method takes steps that lack earlier points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Scheme(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that results show."""
+        """The name shown in results."""
 
     @property
     def order(self) -> int:
@@ -64,7 +64,7 @@ class Scheme(Protocol):
 
     @property
     def least_steps(self) -> int:
-        """Number of steps below which the scheme falls back on another."""
+        """Number of steps below which another scheme is used."""
 
     def relations(self, mesh: Array) -> Relations:
         """Return the equations on the mesh points `mesh`, shape (N + 1,), increasing."""
@@ -119,7 +119,7 @@ def lagrange(nodes: Array, at: Array) -> Array:
 
 
 def _step_of(mesh: Array, times: Array) -> tuple[IntArray, Array, Array]:
-    """Return the number and length of the step that each time is in, and where it is in [0, 1]."""
+    """Return the number and length of each time's step, and its position there in [0, 1]."""
     step = np.clip(np.searchsorted(mesh, times, side="right") - 1, 0, len(mesh) - 2)
     h = mesh[step + 1] - mesh[step]
     return step, h, (times - mesh[step]) / h
@@ -137,11 +137,11 @@ class _Multistep:
 
     @property
     def order(self) -> int:
-        """Order 3 with the paper's start-up, else 4."""
+        """Order 3 with the paper's start-up, otherwise 4."""
         return 3 if self.start == "trapezoid" else 4
 
     def stencils(self, steps: int) -> list[Stencil]:
-        """Return how the steps are made, every step in exactly one stencil."""
+        """Return the formulas of the steps, with every step in exactly one stencil."""
         raise NotImplementedError
 
     def relations(self, mesh: Array) -> Relations:
@@ -157,7 +157,7 @@ class _Multistep:
     def interpolation(
         self, mesh: Array, relations: Relations, times: Array, derivative: bool = False
     ) -> Weights:
-        """Return the polynomial that a step is the integral of, at `times`."""
+        """Return the polynomial whose integral is the step, at `times`."""
         step, _, _ = _step_of(mesh, times)
         groups: list[tuple[IntArray, Terms, Terms]] = []
         for steps, base, nodes in self.stencils(len(mesh) - 1):
@@ -186,7 +186,7 @@ def _terms(steps: IntArray, nodes: tuple[int, ...], weights: Array) -> Terms:
     return [(steps + n, weights[:, i]) for i, n in enumerate(nodes)]
 
 
-ONE = np.array(1.0)  # coefficient of a term that is added as it is
+ONE = np.array(1.0)  # coefficient of a term that is added unchanged
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class AdamsMoulton(_Multistep):
 
     The first two steps are those of the rule of `start`: ``"trapezoid"`` as in the paper, whose
     local error of third order stays in the solution (measured order 3), or ``"block"``, from the
-    same four right-hand sides as the third (order 4). Any other raises InputError.
+    same four right-hand sides as the third (order 4). Raises InputError for any other.
     """
 
     start: StartUp = "trapezoid"
@@ -262,10 +262,10 @@ class Simpson(_Multistep):
     """Simpson's rule over two steps, equation (6).
 
     The first step is that of `start`: ``"trapezoid"`` as in the paper (measured order 3), or
-    ``"block"``, from the right-hand sides at the first three points (order 4). Any other raises
-    InputError. Values between mesh points are those of the cubic Hermite polynomial of a step. On a
-    mesh whose steps change abruptly the two steps are not symmetric, and the measured order is 3
-    with either start.
+    ``"block"``, from the right-hand sides at the first three points (order 4). Raises InputError
+    for any other. Values between mesh points are those of the cubic Hermite polynomial of a step.
+    On a mesh whose steps change abruptly the two steps are not symmetric, and the measured order is
+    3 with either start.
     """
 
     start: StartUp = "trapezoid"
@@ -284,7 +284,7 @@ class Simpson(_Multistep):
 
 @dataclass(frozen=True)
 class RungeKutta:
-    """The classical Runge-Kutta method, equation (7), its stages as unknowns of their own."""
+    """The classical Runge-Kutta method, equation (7), with its stages as separate unknowns."""
 
     name: str = "Runge-Kutta"
     order: int = 4
@@ -319,7 +319,7 @@ class Collocation:
     In each element the solution is a polynomial of degree `points`, K, that satisfies the
     differential equation at as many collocation points (equations (8)-(12) of Miro et al.). They
     are of the `kind` ``"radau"`` (the last one is the end of the element; order 2 K - 1, for stiff
-    systems) or ``"legendre"`` (order 2 K). Any other value raises InputError.
+    systems) or ``"legendre"`` (order 2 K). Raises InputError for any other value.
     """
 
     points: int = 3
@@ -332,7 +332,7 @@ class Collocation:
 
     @property
     def name(self) -> str:
-        """The name that results show."""
+        """The name shown in results."""
         return f"{self.kind.capitalize()} collocation ({counted(self.points, 'point')})"
 
     @property
@@ -406,11 +406,11 @@ SCHEMES: dict[str, Scheme] = {
     "radau": Collocation(3, "radau"),
     "legendre": Collocation(3, "legendre"),
 }
-"""Schemes by the names that options take."""
+"""Schemes by their names in options."""
 
 
 def as_scheme(value: Scheme | str, owner: str) -> Scheme:
-    """Return a scheme that may have been given by its name; refuse anything else."""
+    """Return a scheme, which may be given by its name; refuse anything else."""
     if isinstance(value, str):
         if value not in SCHEMES:
             raise InputError(f"unknown scheme {value!r}{one_of(value, SCHEMES)}")

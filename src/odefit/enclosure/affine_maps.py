@@ -1,16 +1,16 @@
-"""Affine maps over boxes, their powers, and solutions of linear ODEs, however stiff, by these.
+"""Affine maps over boxes, their powers, and solutions of linear ODEs, however stiff.
 
-Where the equations are linear in the states and do not depend on time, a step is an affine map of
-the states, and equal steps are its powers: by repeated squaring of the map over the box, a thousand
-steps cost ten products of matrices. Errors are propagated by few operations that way, so that no
-frame has to follow them; in the basis of the map's eigenvectors in the middle of the box, powers of
-decaying components decay.
+If the equations are linear in the states and do not depend on time, a step is an affine map of the
+states, and equal steps are its powers: by repeated squaring of the map over the box, a thousand
+steps take ten matrix products. Few operations then propagate errors, so that no frame has to follow
+them. In the basis of the map's eigenvectors in the middle of the box, powers of decaying components
+decay.
 
 For x' = A x + g, the map of a step is ``P = 1 + h A phi(h A)``, the shift ``h phi(h A) g``, where
 phi(z) = (exp(z) - 1)/z. The map of a short step follows from the series of phi with a bound of its
 tail (scaling and squaring; C. Moler and C. Van Loan, Nineteen dubious ways to compute the
-exponential of a matrix, twenty-five years later, 2003). The number of operations grows with the
-logarithm of the stiffness alone.
+exponential of a matrix, twenty-five years later, 2003). The number of operations grows only with
+the logarithm of the stiffness.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ MAX_CONDITION_NUMBER = 1e4
 """Condition number of eigenvectors above which they are not used as a basis."""
 
 Matrix = Mapping[tuple[int, int], TaylorModel]
-"""The entries of a square matrix that may not be zero, by row and column.
+"""The entries of a square matrix that may be nonzero, by row and column.
 
-The pattern of entries is that of dependences between states: it is transitive, and has the
-diagonal, so that products have the same pattern."""
+The pattern of entries is that of dependences between states: it is transitive and includes the
+diagonal, so that products have the same pattern.
+"""
 
 
 def is_autonomous_affine(system: System, mode: Mode) -> bool:
@@ -78,7 +79,7 @@ def image(
 class AffinePowers:
     """Powers of an affine map ``x -> P x + g``, in B boxes, in a basis (None for the states' own).
 
-    `powers` holds matrix and shift of those with exponents 1, 2, 4 ..., as far as they are known.
+    `powers` holds matrix and shift for the exponents 1, 2, 4 ..., as far as they are known.
     """
 
     basis: tuple[Matrix, Matrix] | None
@@ -132,8 +133,8 @@ def taken(matrix: Matrix, boxes: IntArray) -> Matrix:
 def _eigenbasis(groups: Sequence[Sequence[int]], matrix: Matrix) -> tuple[Matrix, Matrix] | None:
     """Return the matrix into a basis in which the map is nearly diagonal, and its inverse, or None.
 
-    The basis is that of the eigenvectors in the middle of each box, in which bounds of the entries
-    of a power are no sums over eigenvalues. Only states that depend on each other are mixed.
+    The basis consists of the eigenvectors in the middle of each box, in which bounds of the entries
+    of a power are not sums over eigenvalues. Only states that depend on each other are mixed.
     """
     coupled = [g for g in groups if len(g) > 1]
     if not coupled:
@@ -169,12 +170,12 @@ def _eigenbasis(groups: Sequence[Sequence[int]], matrix: Matrix) -> tuple[Matrix
 def _eigenvectors(matrices: Array) -> Array:
     """Return real and imaginary parts of eigenvectors as columns, or unit vectors.
 
-    Unit vectors take the place of eigenvectors that are not finite or nearly dependent.
+    Unit vectors replace eigenvectors that are not finite or nearly dependent.
     """
     n = matrices.shape[1]
     usable: BoolArray = np.all(np.isfinite(matrices), axis=(1, 2))
     values, vectors = np.linalg.eig(np.where(usable[:, None, None], matrices, np.eye(n)))
-    # Of a pair, the first column is the real part and the second one the imaginary part.
+    # The columns of a pair are the real part and the imaginary part.
     real = np.where(np.imag(values)[:, None, :] < 0, np.imag(vectors), np.real(vectors))
     real = real / np.maximum(np.abs(real).max(axis=1, keepdims=True), UNDERFLOW)
     usable &= np.isfinite(real).all(axis=(1, 2))
@@ -185,13 +186,13 @@ def _eigenvectors(matrices: Array) -> Array:
 
 
 SERIES_TERMS = 11
-"""Terms of the series of phi that are computed."""
+"""Number of computed terms of the series of phi."""
 
 MAX_SERIES_NORM = 0.25
 """Norm of h A up to which the series is used: its tail is then 1e-16."""
 
 STIFF_RATE = 8.0
-"""Norm of A times the time that is left from which on powers of a map cost less than steps."""
+"""Norm of A times the remaining time above which powers of a map cost less than steps."""
 
 SHORTEST_STEP = 2.0**-40
 """Shortest step, relative to the step of which all time spans are multiples."""
@@ -204,7 +205,8 @@ SHORTEST_COMMON_STEP = 2.0**-12
 class LinearODE:
     """The equations of one mode that are linear in the states and the same at all times.
 
-    `common_step` is a time of which all time spans are multiples, if one is not too short.
+    `common_step` is a time of which all time spans are multiples, if one exists that is not too
+    short.
     """
 
     system: System
@@ -265,9 +267,8 @@ class LinearODE:
 class AffineFlow:
     """The solutions of a linear ODE x' = A x + g in B boxes.
 
-    `norms` are bounds of the maximum norm of A, shape (B,): rates per unit of time. `powers` are
-    those of the map of `step`, once they are known; `origin` holds states and time of the first
-    call.
+    `norms` are bounds of the maximum norm of A, shape (B,): rates per unit of time. `powers` belong
+    to the map of `step`, once they are known; `origin` holds states and time of the first call.
     """
 
     ode: LinearODE
@@ -291,8 +292,8 @@ class AffineFlow:
     def __call__(self, x: Sequence[TaylorModel], begin: float, end: float) -> list[TaylorModel]:
         """Return the states at a later time, from those at an earlier one.
 
-        They follow from the states of the first call, by as few maps as possible: from span to
-        span, errors would be carried from basis to basis.
+        They are computed from the states of the first call, by as few maps as possible: from span
+        to span, errors would be carried from basis to basis.
         """
         if self.powers is None:
             self.step = self.ode.step(float(self.norms.max()))
@@ -354,7 +355,7 @@ class StiffAffineFlow:
     flow: AffineFlow
 
     def without(self, refuted: BoolArray) -> StiffAffineFlow:
-        """Return the flow without some of all boxes, a mask, or the same if that saves little."""
+        """Return the flow without some of all boxes, a mask, or itself if that saves little."""
         kept = np.flatnonzero(~refuted[self.boxes])
         if len(kept) >= MIN_KEPT_SHARE * len(self.boxes):
             return self

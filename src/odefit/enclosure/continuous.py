@@ -2,9 +2,9 @@
 
 Every condition is followed from its initial values through all events to its last measurement, by
 three enclosures at once: steps with Taylor polynomials in time (:mod:`odefit.enclosure.flow`),
-powers of an affine map where the equations are linear and stiff
-(:mod:`odefit.enclosure.affine_maps`), and intervals from differential inequalities where the series
-have given up (:mod:`odefit.enclosure.differential_inequalities`).
+powers of an affine map if the equations are linear and stiff (:mod:`odefit.enclosure.affine_maps`),
+and intervals from differential inequalities if the series have failed
+(:mod:`odefit.enclosure.differential_inequalities`).
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ ORDER = 10
 """Number of coefficients of the Taylor polynomials in time."""
 
 ACCURACY = 1e-5
-"""Error of a solution that shorter steps could avoid, relative to the standard deviation of a
-residual, or to a tenth of the range of the data where that is not given."""
+"""Avoidable error of a solution by longer steps, relative to the standard deviation of a residual,
+or to a tenth of the range of the data if that is not given."""
 
 STABILITY_COST = 8.0
-"""For how many steps one counts that is short for stability alone, where all states keep their
-signs: intervals then tell much without any steps."""
+"""Number of steps for which a step counts that is short only for stability, if all states keep
+their signs: intervals are then informative without any steps."""
 
 
 class Enclosure:
     """The residuals of a problem over boxes, in continuous time.
 
     They are polynomials of `degree` in the unknowns, from Taylor polynomials with `order`
-    coefficients in time. `lower_bound` of the objective holds whatever the unknowns are;
-    `unique_solution` tells whether the equations have one solution for each value of the unknowns;
-    `influence`, shape (R, n), has a one where an unknown acts on a residual. Raises InputError if
-    equations or noise cannot be enclosed, or standard deviations depend on unknowns.
+    coefficients in time. `lower_bound` of the objective holds for any unknowns; `unique_solution`
+    tells whether the equations have one solution for each value of the unknowns; `influence`, shape
+    (R, n), is one where an unknown acts on a residual. Raises InputError if equations or noise
+    cannot be enclosed, or standard deviations depend on unknowns.
     """
 
     scope = "continuous time"
@@ -79,8 +79,8 @@ class Enclosure:
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Return the residuals over boxes with these corners, shapes (B, n).
 
-        Once the residuals exceed `radius` in a box, the others of the condition are not computed:
-        nothing is known of them.
+        Once the residuals exceed `radius` in a box, the others of the condition are not computed
+        and remain unknown.
         """
         models = variables(self.monomials, lower, upper)
         corners = [Interval(*ends) for ends in zip(lower.T, upper.T, strict=True)]
@@ -94,9 +94,9 @@ class Enclosure:
 
 
 class _Condition:
-    """One condition, with everything that does not depend on the boxes.
+    """One condition, with all data that do not depend on the boxes.
 
-    `stops` are times after t0 up to which the solution is smooth or at which something is measured;
+    `stops` are times after t0 up to which the solution is smooth, or times of measurements;
     `linear` has the linear ODEs of modes, by the time at which they begin.
     """
 
@@ -128,7 +128,7 @@ class _Condition:
         }
 
     def _smallest_deviation(self, problem: Problem) -> float:
-        """Return the smallest standard deviation, or tenth of a range of data if none is given."""
+        """Return the smallest standard deviation, or a tenth of the data's range without one."""
         found = []
         for name, series in self.condition.series.items():
             sd = float(np.min(standard_deviations(problem, self.condition, name)))
@@ -182,7 +182,7 @@ class _Traversal:
                 self._states.error.forget(self._squares > self._limit)
                 self._jump()
                 self._advance(stop)
-            # A measurement at the time of an event is of the states before it.
+            # A measurement at the time of an event observes the states before it.
             while measured and measured[0].time <= self._time:
                 first, *measured = measured
                 states = self._states.models(self._intervals.states)
@@ -224,7 +224,7 @@ class _Traversal:
     def _intervals_at(self, end: float) -> StateIntervals:
         """Return the intervals of the states at the next stop.
 
-        Differential inequalities are used where series have given up and the box is not refuted.
+        Differential inequalities are used if series have failed and the box is not refuted.
         """
         inequalities, states = self._condition.inequalities, self._signs
         lost = ~np.isfinite(self._states.error.sizes).all(axis=1)

@@ -1,13 +1,13 @@
-"""Mueller's differential inequalities: intervals that solutions stay in, over steps of any length.
+"""Mueller's differential inequalities: intervals that solutions never leave, over any step.
 
-They are the bounds that are left where Taylor polynomials in time give up. Each right-hand side is
-split into ``f_i = a x_i + b``, with a mean of its derivative for a and its value at ``x_i = 0`` for
-b. Where all states are between two functions of time, and these solve the scalar comparison
-equations with the worst a and b in between, no solution ever leaves (M. Mueller, Ueber das
-Fundamentaltheorem in der Theorie der gewoehnlichen Differentialgleichungen, 1927; W. Walter,
-Differential and integral inequalities, 1970, section 12). The comparison equations are solved
-exactly, so that a fast decay costs nothing; the guess of the values in between is improved over a
-whole time span at once (waveform relaxation), and counts only when it is confirmed.
+These bounds remain when Taylor polynomials in time fail. Each right-hand side is split into ``f_i =
+a x_i + b``, where a is a mean of its derivative and b its value at ``x_i = 0``. If all states are
+between two functions of time, and these solve the scalar comparison equations with the worst a and
+b in between, no solution ever leaves (M. Mueller, Ueber das Fundamentaltheorem in der Theorie der
+gewoehnlichen Differentialgleichungen, 1927; W. Walter, Differential and integral inequalities,
+1970, section 12). The comparison equations are solved exactly, so that a fast decay needs no short
+steps; the guess of the values in between is improved over a whole time span at once (waveform
+relaxation), and is used only once confirmed.
 
 Linear invariants (:mod:`odefit.structure.conserved_sums`) give other forms of the same right-hand
 sides, without the feedback that makes bounds of fast exchange explode (J. K. Scott and P. I.
@@ -32,17 +32,17 @@ from odefit.structure.conserved_sums import conserved_by
 from odefit.structure.series.tape import NotRationalError, Term
 
 PER_FORM, PER_BOX = 18_000, 20
-"""Operations (:mod:`odefit.simulation.engines.cut_off`) that each form of a right-hand side takes
-in a step, and each box of it."""
+"""Numbers of operations (:mod:`odefit.simulation.engines.cut_off`) of each form of a right-hand
+side in a step, and of each box of it."""
 
 STEPS_PER_SPAN = 4
-"""Steps of a time span: in each, all other states are taken as anything between constants."""
+"""Number of steps of a time span; in each step, all other states are bounded by constants."""
 
 MAX_GUESSES = 3
-"""Guesses of the values in between, after which ends that do not hold become infinite."""
+"""Number of guesses of the values in between, after which unconfirmed ends become infinite."""
 
 REFINEMENTS = 2
-"""Times that confirmed values in between are improved."""
+"""Number of improvements of confirmed values in between."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class StateIntervals:
 
 
 class _Forms:
-    """The right-hand sides of one mode as ``a x_i + b``, each in one or several ways.
+    """The right-hand sides of one mode as ``a x_i + b``, each in one or several forms.
 
     `totals` are the values of the invariants with these `weights`, and `hulls` the hulls of each
     state and zero, all variables of the tape. `coefficients` has by state the entries of a and b of
@@ -83,7 +83,7 @@ class _Forms:
                 try:
                     b = tape.substitute(form, {states[i].index: tape.number(0)})
                     a = tape.substitute(derivative, {states[i].index: self.hulls[i]})
-                except NotRationalError:  # there is no value at zero
+                except NotRationalError:  # undefined at zero
                     continue
                 if (a.index, b.index) not in own:
                     own.append((a.index, b.index))
@@ -96,7 +96,7 @@ class _Forms:
     def _other_forms(
         self, rate: Term, i: int, group: Sequence[int], states: Sequence[Term]
     ) -> list[Term]:
-        """Return the rate without another state of its group, which follows from an invariant."""
+        """Return the rate without another state of its group, which an invariant expresses."""
         tape, found = rate.tape, []
         for total, weights in zip(self.totals, self.weights, strict=True):
             for j in group:
@@ -147,7 +147,7 @@ class DifferentialInequalities:
     def advance(
         self, start: StateIntervals, unknowns: Mapping[int, Interval], begin: float, end: float
     ) -> StateIntervals:
-        """Return the states at a later time, when there is no event or input knot on the way."""
+        """Return the states at a later time, without events or input knots on the way."""
         with np.errstate(all="ignore"):
             forms = self._forms_at(begin)
             span = _TimeSpan(self._system, forms, start, begin, end, STEPS_PER_SPAN)
@@ -170,7 +170,7 @@ def _weighted_sum(weights: Sequence[Fraction], states: Sequence[Interval]) -> In
 
 
 class _TimeSpan:
-    """One time span, in steps; those of all boxes are computed together."""
+    """One time span, in steps; the steps of all boxes are computed together."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class _TimeSpan:
         return found
 
     def end(self, unknowns: Mapping[int, Interval]) -> list[Interval]:
-        """Return all states at the end; nothing is known of them if no guess is confirmed."""
+        """Return all states at the end; they are unknown if no guess is confirmed."""
         known = self.known(unknowns)
         guess = [self._repeated(s) for s in self._start.states]
         confirmed = self.confirmed(guess, known, MAX_GUESSES)
@@ -215,7 +215,7 @@ class _TimeSpan:
             return [Interval.anything(self._boxes) for _ in guess]
         found, end = confirmed
         for _ in range(REFINEMENTS):
-            # Whatever follows from confirmed bounds holds as well.
+            # Consequences of confirmed bounds hold as well.
             found, end = self._bounds(found, known)
         return end
 
@@ -224,8 +224,8 @@ class _TimeSpan:
     ) -> tuple[list[Interval], list[Interval]] | None:
         """Return the states during each step and at the end, from a first guess; None if unknown.
 
-        `between` is the guess of the states during each step. After so many `guesses`, ends that do
-        not hold become infinite.
+        `between` is the guess of the states during each step. After `guesses` guesses, unconfirmed
+        ends become infinite.
         """
         for turn in range(guesses + 4 * len(between) + 1):
             found, end = self._bounds(between, known)
@@ -241,7 +241,7 @@ class _TimeSpan:
         return None
 
     def _repeated(self, value: Interval) -> Interval:
-        """Return the same in all steps."""
+        """Return the same value in all steps."""
         return Interval(np.tile(value.low, self._steps), np.tile(value.high, self._steps))
 
     def _bounds(
@@ -294,7 +294,7 @@ class _TimeSpan:
             if len(own) < 2:
                 continue
             parts = [_times(weights[k], found[k]) for k in own]
-            # The sum of all other states is the sum of those before and of those behind.
+            # The sum of all other states is the sum of those before and after.
             before, behind = [parts[0]], [parts[-1]]
             for k in range(1, len(own) - 1):
                 before.append(before[-1] + parts[k])
@@ -315,16 +315,16 @@ def _times(factor: Fraction, value: Interval) -> Interval:
 
 
 def _wider(b: Interval, f: Interval, low: BoolArray, high: BoolArray, hopeless: bool) -> Interval:
-    """Return a guess b, wider at its ends that do not hold, or infinite there if `hopeless`.
+    """Return a guess b, wider at its unconfirmed ends, or infinite there if `hopeless`.
 
-    `f` is what follows from the guess.
+    `f` is the consequence of the guess.
     """
     if hopeless:
         below, above = np.full_like(b.low, -np.inf), np.full_like(b.high, np.inf)
     else:
         below = f.low - 0.5 * np.abs(b.low - f.low)
         above = f.high + 0.5 * np.abs(f.high - b.high)
-    # Signs are kept as long as possible: sharp bounds of other states depend on them.
+    # Signs are kept as long as possible: tight bounds of other states depend on them.
     below = np.where((f.low >= 0) | (hopeless & (b.low > 0)), np.maximum(below, 0.0), below)
     above = np.where((f.high <= 0) | (hopeless & (b.high < 0)), np.minimum(above, 0.0), above)
     return Interval(np.where(low, below, b.low), np.where(high, above, b.high))
@@ -335,13 +335,13 @@ def highest(start: Array, factor: Interval, rest: Array, h: float) -> Array:
 
     The largest value until then is at h or at the `start`.
     """
-    # Above zero, the largest a counts; below, the smallest.
+    # Above zero, the largest a is used; below, the smallest.
     above = _solution(start, factor.high, rest, h)
     below = _solution(start, factor.low, rest, h)
     up = _solution(np.zeros_like(start), factor.high, rest, h)
     rising = np.where(below <= 0, below, up)
     negative = np.where(rest > 0, rising, below)
-    # From above zero to below it: no further than zero is counted.
+    # From above zero to below it: the bound stops at zero.
     positive = np.where(rest < 0, np.maximum(above, 0.0), above)
     found = np.where((start > 0) | ((start == 0) & (rest > 0)), positive, negative)
     return np.asarray(np.where(np.isnan(found), np.inf, np.maximum(found, -OVERFLOW)))
@@ -352,7 +352,7 @@ def _solution(start: Array, a: Array, b: Array, h: float) -> Array:
     x = a * h
     growth = np.exp(x)
     mean = np.where(np.abs(x) > UNDERFLOW, np.expm1(x) / x, 1.0)
-    # A number that overflows is at least so large.
+    # An overflowing number is at least this large.
     first = start * np.where(start < 0, np.minimum(growth, OVERFLOW), growth)
     second = b * h * np.where(b < 0, np.minimum(mean, OVERFLOW), mean)
     first = np.where(start > 0, first * ROUNDING_MARGIN + UNDERFLOW, first / ROUNDING_MARGIN)

@@ -1,4 +1,4 @@
-"""Propagation of the error of a Taylor model during a step: two bounds of how it grows.
+"""Propagation of the error of a Taylor model during a step: two bounds of its growth.
 
 The error e, the distance of the true solution from the polynomial, obeys ``e' = A(s) e + g(s)``,
 with A a mean of the Jacobian over the values between both, and |g| at most the defect.
@@ -24,7 +24,7 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 
 MAX_GROWTH_NORM = 8.0
-"""Norm of step times Jacobian up to which growth is computed; beyond, nothing is known."""
+"""Norm of step times Jacobian up to which growth is bounded; beyond, it is unknown."""
 
 FRAME_ORDER = 12
 """Order of the Taylor polynomial of the moving frame."""
@@ -59,7 +59,7 @@ class ErrorBound:
         self.lengths[boxes] = other.lengths
 
     def forget(self, boxes: BoolArray) -> None:
-        """Make the error unknown in some boxes, a mask of shape (B,)."""
+        """Mark the error as unknown in some boxes, a mask of shape (B,)."""
         self.sizes[boxes] = np.inf
         self.lengths[boxes] = np.inf
 
@@ -71,7 +71,7 @@ class ErrorBound:
         """Return the bound as if the error of some states were zero, a mask of shape (B, n)."""
         sizes = np.where(states, 0.0, self.sizes)
         frame, lengths = self.frame.copy(), self.lengths.copy()
-        # The share of these states in the lengths is not known: the others have their sizes alone.
+        # The share of these states in the lengths is unknown: only the sizes of the others remain.
         anew = (states & (self.sizes != 0)).any(axis=1) & ~np.isfinite(lengths).all(axis=1)
         anew |= (states & (self.sizes != 0) & np.isfinite(self.sizes)).any(axis=1)
         frame[anew], lengths[anew] = np.eye(sizes.shape[1]), sizes[anew]
@@ -81,8 +81,8 @@ class ErrorBound:
 def exponential_sums(matrix: Array, first: Array, steady: Array) -> tuple[Array, Array]:
     """Return the sums of ``N^k / k! first`` and ``N^k / (k + 1)! steady``, rounded upwards.
 
-    N, shape (B, n, n), and the vectors are nowhere negative. The sums are infinite where a row of N
-    sums to more than :data:`MAX_GROWTH_NORM`.
+    N, shape (B, n, n), and the vectors are nonnegative. The sums are infinite if a row of N sums to
+    more than :data:`MAX_GROWTH_NORM`.
     """
     norms = matrix.sum(axis=2).max(axis=1)
     usable = norms <= MAX_GROWTH_NORM
@@ -96,7 +96,7 @@ def exponential_sums(matrix: Array, first: Array, steady: Array) -> tuple[Array,
         w = _times(small, w) / (k + 1)
         start += v
         drive += w
-    # The terms left out are at most a geometric series with the ratio largest / last.
+    # The omitted terms are at most a geometric series with the ratio largest / last.
     rest = largest / last / (1.0 - largest / last)
     beyond = np.where(usable, 0.0, np.inf)[:, None]
     top = v.max(axis=1, keepdims=True) * rest, w.max(axis=1, keepdims=True) * rest
@@ -130,10 +130,10 @@ def zeroed(matrix: Array, states: BoolArray) -> Array:
 class MovingFrame:
     """The flow at the middle of the boxes during a step, ``Phi' = A_c(s) Phi``, approximately.
 
-    `middle` are the coefficients of A_c times the step by order of s, shape (k, B, n, n). All else
-    has shape (B, n, n): Phi at the end, rounded, and a bound of the rounding; `sup` and `inverse`,
-    bounds of |Phi| and |Phi^-1| during the step; `defect`, a bound of |A_c Phi - Phi'| for the
-    polynomial Phi without any rounding.
+    `middle` are the coefficients of A_c times the step by order of s, shape (k, B, n, n). The
+    others have shape (B, n, n): Phi at the end, rounded, and a bound of the rounding; `sup` and
+    `inverse`, bounds of |Phi| and |Phi^-1| during the step; `defect`, a bound of |A_c Phi - Phi'|
+    for the polynomial Phi without any rounding.
     """
 
     def __init__(self, middle: Array) -> None:
@@ -206,7 +206,7 @@ def mapped_error(
     p = np.where(finite[:, None, None], p, 0.0)
     carried = p @ error.frame
     scaled = carried * np.where(finite[:, None], error.lengths, 0.0)[:, None, :]
-    # Where there is no direction to follow, the frame is that of the states.
+    # Without a direction to follow, the frame is that of the states.
     plain: BoolArray = ~np.all(np.isfinite(scaled), axis=(1, 2))
     plain |= ~np.any(scaled, axis=(1, 2))
     turned = orthogonal_factors(np.where(plain[:, None, None], np.eye(n), scaled))

@@ -1,9 +1,9 @@
 """Solutions over whole boxes of unknowns: Taylor models that hold in continuous time.
 
 One step after the other (:mod:`odefit.enclosure.taylor_step`) leads from one time to another. Every
-box has steps of its own, which are halved where the polynomials in time are not accurate or the
-error bound does not hold, and lengthened where both are easy. States that would take too many steps
-are given up, with all states that depend on them: nothing is known of them any more.
+box has its own steps, which are halved if the polynomials in time are not accurate or the error
+bound does not hold, and lengthened if both are easy. States that would need too many steps are
+given up, with all states that depend on them: they become unknown.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.taylor_step import HOPED_GROWTH, StepMethod, TaylorStep, dependent
 
 SHORTEST_STEP = 2.0**-12
-"""Shortest step, relative to a time span: steps are not halved any more, but taken as they are."""
+"""Shortest step, relative to a time span: such steps are accepted without further halving."""
 
 MAX_STEPS = 400
-"""Steps that are tried in a box: where that is not enough, nothing is known of what follows."""
+"""Number of steps tried in a box; if that is not enough, everything later is unknown."""
 
 MAX_UNCONFIRMED = 2
-"""Short steps without a confirmed bound of the error, after which nothing is known."""
+"""Number of short steps without a confirmed error bound after which everything is unknown."""
 
 
 @dataclass(eq=False)
 class StepControl:
-    """Step sizes and counts of B boxes, which every step changes.
+    """Step sizes and counts of B boxes, updated by every step.
 
-    `sizes` are to be tried next, `tried` counts steps; a step that is short for stability alone
-    counts as `stability_cost` of them.
+    `sizes` are tried next, `tried` counts steps; a step that is short only for stability counts as
+    `stability_cost` steps.
     """
 
     sizes: Array
@@ -63,7 +63,7 @@ class Flow:
         end: float,
         control: StepControl,
     ) -> StateEnclosure:
-        """Return the states at a later time, when there is no event or input knot on the way."""
+        """Return the states at a later time, without events or input knots on the way."""
         boxes, method = states.boxes, self._method
         mode = method.system.mode_at(begin)
         constants = method.constants(mode, unknowns, boxes)
@@ -84,7 +84,7 @@ class Flow:
             step = TaylorStep(method, mode, own, part, unknown[active], begin, now[active], h, span)
             cost = np.where(step.stability_limited, control.stability_cost[active], 1.0)
             control.tried[active] += np.where(step.unconfirmed, MAX_STEPS / MAX_UNCONFIRMED, cost)
-            # With steps of this size, too many would be left: that is better known now.
+            # Steps of this size would be too many, which is better detected now.
             ahead = control.tried[active] + cost * (end - ends) / (HOPED_GROWTH * h)
             exhausted = ahead > MAX_STEPS
             taken = step.accurate | (h <= shortest) | exhausted
@@ -95,8 +95,8 @@ class Flow:
             control.sizes[active[~taken]] = h[~taken] / 2
             easy = taken & step.easy
             control.sizes[active[easy]] = np.maximum(control.sizes[active[easy]], 1.5 * h[easy])
-            # Where steps are exhausted, states are given up with all that depend on them: those
-            # for which this step is too long, or else those that limit longer steps, or all.
+            # If steps are exhausted, states are given up with all that depend on them: those for
+            # which this step is too long, or else those that limit longer steps, or all.
             given_up = step.unknown | (exhausted[:, None] & step.too_long)
             for others in (step.limiting, True):
                 none = exhausted & ~(given_up & ~unknown[active]).any(axis=1)
@@ -114,7 +114,7 @@ class Flow:
 
 
 def _step_ends(now: Array, end: float, sizes: Array) -> Array:
-    """Return the ends of the next steps: as many equal ones are left as the sizes allow.
+    """Return the ends of the next steps: as many equal steps remain as the sizes allow.
 
     Steps go from one floating-point number to another, so that no time is lost by rounding.
     """

@@ -23,8 +23,8 @@ from odefit.structure.series.tape import Term
 class Residuals:
     """Weighted residuals in B boxes: ``sum c[m] d^m + r`` with every d in [-1, 1].
 
-    Coefficients c have shape (R, M, B); `remainder` bounds |r|, shape (R, B), infinite where
-    nothing is known.
+    Coefficients c have shape (R, M, B); `remainder` bounds |r|, shape (R, B), infinite if nothing
+    is known.
     """
 
     c: Array
@@ -42,7 +42,7 @@ class Residuals:
     def informative(self, coarse: BoolArray) -> Residuals:
         """Return the residuals, unknown where they are `coarse`, shape (R, B), and may be zero.
 
-        These give no lower bound, and the rule that divides a box has to see that.
+        Such residuals give no lower bound, and the rule for dividing a box must see that.
         """
         loose = np.abs(self.c[:, 0]) <= np.abs(self.c[:, 1:]).sum(axis=1) + self.remainder
         return Residuals(self.c, np.where(coarse & loose, np.inf, self.remainder))
@@ -65,9 +65,9 @@ class Residuals:
 class ResidualsAtTime:
     """The measurements of one condition at one time (number `row`), as weighted differences.
 
-    `places` are those of these residuals among all of the condition, sorted by series. `influence`,
-    shape (r, n), and `uses`, shape (r, states), have ones where an unknown acts on a residual and
-    where it depends on a state directly.
+    `places` are the places of these residuals among all of the condition, sorted by series.
+    `influence`, shape (r, n), is one where an unknown acts on a residual, and `uses`, shape (r,
+    states), where a residual depends directly on a state.
     """
 
     def __init__(self, system: System, row: int) -> None:
@@ -156,7 +156,7 @@ def known_at(
 def standard_deviations(problem: Problem, condition: Condition, name: str) -> Array:
     """Return the standard deviations of a series, shape (n,); 1 for plain least squares.
 
-    Raises InputError if they depend on unknowns, or residuals are not differences.
+    Raises InputError if they depend on unknowns, or if residuals are not differences.
     """
     series, noise = condition.series[name], problem.noise.get(name, Noise())
     if noise.transform is not None:
@@ -177,10 +177,10 @@ def standard_deviations(problem: Problem, condition: Condition, name: str) -> Ar
 
 
 class Priors:
-    """The residuals of normal priors in natural units; flat ones are bounds.
+    """The residuals of normal priors in natural units; flat priors are bounds.
 
-    `influence`, shape (size, n), has a one at the unknown of each prior. Raises InputError for a
-    prior of another family, or on another scale.
+    `influence`, shape (size, n), is one at the unknown of each prior. Raises InputError for a prior
+    of another family, or on another scale.
     """
 
     def __init__(self, problem: Problem) -> None:

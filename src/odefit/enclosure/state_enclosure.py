@@ -24,7 +24,7 @@ class StateEnclosure:
 
     @staticmethod
     def of(models: Sequence[TaylorModel]) -> StateEnclosure:
-        """Return the states that are given as Taylor models which are constant in time."""
+        """Return the states given as Taylor models that are constant in time."""
         error = ErrorBound.of(np.stack([m.remainder for m in models], axis=1))
         return StateEnclosure(models[0].monomials, np.stack([m.c[:, 0] for m in models]), error)
 
@@ -43,7 +43,7 @@ class StateEnclosure:
         self.error.put(boxes, other.error)
 
     def models(self, ranges: Sequence[Interval] | None = None) -> list[TaylorModel]:
-        """Return the states as Taylor models, by their `ranges` where nothing else is known."""
+        """Return the states as Taylor models, from their `ranges` if nothing else is known."""
         found = []
         for i, c in enumerate(self.c):
             size = self.error.sizes[:, i]

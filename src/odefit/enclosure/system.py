@@ -1,6 +1,6 @@
 """The equations of one condition on a tape: modes, initial values, events and observables.
 
-Functions that Taylor models do not know are rewritten in those that they know.
+Functions that Taylor models lack are rewritten in terms of those that they have.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from odefit.problem.vector_field import VectorField
 from odefit.structure.series.tape import NotRationalError, Recording, Tape, Term
 
 MAX_EXPONENT = 64
-"""Largest fixed exponent of a power; larger ones, and those below one over it, take logarithms."""
+"""Largest fixed exponent of a power; larger exponents, and those below its reciprocal, use
+logarithms."""
 
 VALUES_AT_ZERO: Mapping[str, int] = {
     "exp": 1, "sin": 0, "cos": 1, "tan": 0, "asin": 0, "atan": 0, "sinh": 0, "cosh": 1,
@@ -39,8 +40,8 @@ VALUES_AT_ZERO: Mapping[str, int] = {
 class FunctionRewriting:
     """Rewrites functions as :data:`odefit.structure.series.tape.ELEMENTARY` operations of a tape.
 
-    :class:`odefit.structure.series.tape.Recording` lifts with it where values are enclosed, in
-    continuous time and on meshes alike, so that functions are operations and no new states.
+    :class:`odefit.structure.series.tape.Recording` lifts with it for enclosures, in continuous time
+    and on meshes, so that functions become operations instead of new states.
     """
 
     def __init__(self, tape: Tape) -> None:
@@ -89,7 +90,7 @@ class FunctionRewriting:
             return self._tape.apply("^", base, exponent)
         if p is not None or b is not None:
             return self._exp(exponent * self._log(base))
-        # The second factor is nearly one, so that its remainder is small.
+        # The second factor is nearly one, so its remainder is small.
         middle = self._tape.apply("middle", exponent, exponent)
         near = self._exp((exponent - middle) * self._log(base))
         return self._tape.apply("^", base, middle) * near
@@ -115,14 +116,14 @@ class Mode:
 
     @cached_property
     def dependence(self) -> Array:
-        """One where state i is state j or depends on it, directly or not, else zero, (n, n)."""
+        """One where state i is j or depends on it, even indirectly, otherwise zero, (n, n)."""
         n = len(self.right_hand_sides.terms)
         entries = np.array([term.value != 0 for term in self.jacobian.terms])
         return _closure(entries.reshape(n, n) + np.eye(n))
 
     @cached_property
     def groups(self) -> list[list[int]]:
-        """Numbers of the states that depend on each other, groups that others need first."""
+        """Numbers of the states that depend on each other, with groups that others need first."""
         mutual = self.dependence * self.dependence.T
         groups: list[list[int]] = []
         # States of one group depend on equally many states; those that depend on fewer come first.
@@ -270,7 +271,7 @@ class System:
         return [m for m in self.modes if m.begin <= time][-1]
 
     def observables(self, names: list[str], time: float) -> TapeProgram:
-        """Return the observables of the given names at `time`, before events at that time."""
+        """Return the observables with the given names at `time`, before events at that time."""
         try:
             scalars = [found for begin, found in self._stages if begin < time][-1]
             return self._at([self.problem.model.observables[name] for name in names], scalars)
@@ -293,7 +294,7 @@ class System:
             places, jump = self.jump(assign, time)
             for i, term in zip(places, jump.terms, strict=True):
                 acting[i] |= tape.depends(term)
-        # Events may carry anything from one state to another.
+        # Events may transfer any dependence from one state to another.
         jumps = any(name in self._states for _, e in self.condition.events for name in e)
         found = np.zeros((len(program.terms), n))
         for row, term in enumerate(program.terms):
@@ -308,7 +309,7 @@ class System:
         """Return the numbers of the states that an event sets, and their new values."""
         names = list(self._states)
         own = [n for n in names if n in assign]
-        # Among events at the same time, each one finds the constants that earlier ones have set.
+        # Each event at the same time sees the constants set by earlier ones.
         scalars = next(s for t, a, s in self._jumps if t == time and a is assign)
         try:
             return [names.index(n) for n in own], self._at([assign[n] for n in own], scalars)

@@ -1,10 +1,10 @@
 """One step of a solution over boxes: its Taylor polynomial in time, and a bound of its error.
 
 A step computes the Taylor polynomial in time of the solution, whose coefficients are polynomials in
-the box, and bounds how far it is from solving the equations: from that defect, and from the growth
-of errors by the equations (:mod:`odefit.enclosure.error_propagation`), follows a bound of the
-distance to every true solution. The polynomial may come from anywhere; only the bound has to be,
-and is, rounded upwards.
+the box, and bounds its defect in the equations. That defect and the growth of errors by the
+equations (:mod:`odefit.enclosure.error_propagation`) give a bound of the distance to every true
+solution. The origin of the polynomial does not matter; only the bound has to be, and is, rounded
+upwards.
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ JACOBIAN_ORDERS = 3
 """Orders in time to which the Jacobian is expanded; its degree in the box is one."""
 
 MAX_GUESSES = 4
-"""Guesses of the largest error during a step that are tried."""
+"""Number of guesses of the largest error during a step."""
 
 MAX_USEFUL_ERROR = 1e9
 """Error, in units of the tolerance, above which a state counts as unknown.
 
-Its bound says nothing, and would spoil the rounding of states that do not depend on it."""
+Its bound is useless, and would spoil the rounding of states that do not depend on it.
+"""
 
 MAX_STEP_NORM = 1.5
 """Norm of step times Jacobian above which a step is too long."""
 
 HOPED_GROWTH = 4.0
-"""Factor by which steps are hoped to become longer than they are now."""
+"""Factor by which steps may be expected to become longer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """All entries of the tape that are the same at all times, as Taylor models, by entry.
+    """All entries of the tape that are constant in time, as Taylor models, by entry.
 
     Those of the Jacobian are of degree one.
     """
@@ -71,8 +72,7 @@ class Constants:
 class StepMethod:
     """The method of a system's steps, with `order` coefficients of Taylor polynomials in time.
 
-    `tolerance` is the error of a whole solution that shorter steps could avoid, by state and in its
-    units.
+    `tolerance` is the avoidable error of a whole solution, by state and in its units.
     """
 
     system: System
@@ -103,12 +103,12 @@ def dependent(unknown: BoolArray, dependence: Array) -> BoolArray:
 class TaylorStep:
     """One step of some boxes.
 
-    `unknown`, shape (B, n), are states of which nothing is known, at the beginning and then at the
-    end. `accurate` are boxes in which shorter steps would not gain much, `easy` those in which a
-    longer step would do, `unconfirmed` those in which the bound of the error cannot be confirmed
-    although the step is short. The step is `too_long` for some states, shape (B, n); a much longer
-    step would be for the `limiting` ones. In `stability_limited` boxes only the growth of errors
-    limits it.
+    `unknown`, shape (B, n), marks unknown states, first at the beginning and then at the end.
+    `accurate` are boxes in which shorter steps would gain little, `easy` those in which a longer
+    step would suffice, `unconfirmed` those in which the error bound cannot be confirmed although
+    the step is short. The step is `too_long` for some states, shape (B, n); a much longer step
+    would be for the `limiting` ones. In `stability_limited` boxes only the growth of errors limits
+    it.
     """
 
     def __init__(
@@ -173,8 +173,8 @@ class TaylorStep:
     def _polynomials(self, states: StateEnclosure) -> tuple[Array, Array, Array]:
         """Return Taylor polynomials of the states, shape (n, M, K, B), and their defects.
 
-        The defects times the step, and the parts of them that shorter steps would lower, have shape
-        (n, B).
+        The defects times the step, and their parts that shorter steps would reduce, have shape (n,
+        B).
         """
         method, h, unknown = self._method, self._h, self._unknown_before.T
         order, monomials = method.order, method.monomials
@@ -219,7 +219,7 @@ class TaylorStep:
     def _bound(self, states: StateEnclosure, t: Array, defect: Array) -> BoolArray:
         """Bound the distance of true solutions from the polynomials at the end of the step.
 
-        The states for which the step is too long are returned, shape (B, n).
+        Returns the states for which the step is too long, shape (B, n).
         """
         before, dependence, error = self._unknown_before, self._mode.dependence, states.error
         defect = defect.T
@@ -237,7 +237,7 @@ class TaylorStep:
             if (held | ~np.isfinite(during) | out).all() or attempt == MAX_GUESSES - 1:
                 break
             guess = np.where(held | out, guess, 1.3 * during + 0.1 * guess)
-        # The Jacobian is bounded for errors up to the guess, which therefore has to hold.
+        # The Jacobian is bounded for errors up to the guess, which must therefore be confirmed.
         useless = ~(after <= MAX_USEFUL_ERROR * self._method.tolerance)
         unknown = dependent(out | ~(held & np.isfinite(during)) | useless, dependence)
         rounding = 4 * UNIT_ROUNDOFF * t.shape[2] * np.abs(t).sum((1, 2)).T + UNDERFLOW
@@ -297,7 +297,7 @@ class TaylorStep:
             middle[: a.c.shape[1], :, i, j] = a.c[0] * h
             variation[:, i, j] = varying * h * ROUNDING_MARGIN + UNDERFLOW
             if i == j:
-                # During the step, the orders of s beyond the first one add what is positive.
+                # During the step, the orders of s beyond the first add their positive parts.
                 top = a.c[0, 0] + np.maximum(a.c[0, 1:], 0.0).sum(0) + varying
             else:
                 top = own + varying

@@ -1,4 +1,4 @@
-"""Sliders for the unknowns of a problem in the browser, and curves that move with them."""
+"""Sliders for the unknowns of a problem in the browser, with curves that follow them."""
 
 from __future__ import annotations
 

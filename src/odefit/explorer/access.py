@@ -1,10 +1,10 @@
 """Access to the server: with the token, from a page of this server, on this machine.
 
-The address that is printed has a random token. It is exchanged for a cookie, which no script can
-read and no other site can make the browser send (``HttpOnly``, ``SameSite=Strict``). Frames in
-notebooks, whose cookies browsers withhold, have the token in their path instead. Requests under
-another host name are refused, so that no other site can be made to look like this one (DNS
-rebinding), and so are POST requests from pages of others (cross-site request forgery).
+The printed address has a random token. It is exchanged for a cookie that no script can read and no
+other site can make the browser send (``HttpOnly``, ``SameSite=Strict``). Frames in notebooks, whose
+cookies browsers withhold, have the token in their path instead. Requests under another host name
+are refused, so that no other site can impersonate this one (DNS rebinding). POST requests from
+other pages are refused as well (cross-site request forgery).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY = 1 << 22
-"""The most bytes that a request may bring: the values of 100,000 unknowns and the page's wishes."""
+"""Largest number of bytes of a request: the values of 100,000 unknowns and the page's options."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -30,8 +30,8 @@ POLICY = (
 """The content security policy: nothing comes from elsewhere, and no script or style is inline."""
 
 NO_FRAME = "; frame-ancestors 'none'"
-"""Headers for pages with the cookie. Frames of notebooks have the token in their address, and
-may stand in a page from anywhere, such as the disk or an editor with a scheme of its own."""
+"""Headers for pages with the cookie. Frames of notebooks have the token in their address, and may
+be in any page, such as one on disk or in an editor with its own scheme."""
 
 REFUSAL = "Refused. Please open the address that 'odefit explore' has printed, with its token.\n"
 
@@ -39,8 +39,8 @@ ENTRANCE = """<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=./">
 <title>odefit explore</title><p><a href="./">Go on to the page.</a></p></html>
 """
-"""The page that sets the cookie. It leads on by itself: a redirection by status would still count
-as coming from wherever the link stood, and bring no cookie of ``SameSite=Strict``."""
+"""The page that sets the cookie. It forwards by itself: a redirection by status would still count
+as coming from the page of the link, without any cookie of ``SameSite=Strict``."""
 
 
 class Access:
@@ -50,15 +50,15 @@ class Access:
         self.token = token or secrets.token_urlsafe(32)
         self._application = application
         self._cookie = secrets.token_urlsafe(32)
-        # Cookies are shared by all ports of a host: each server has a name of its own.
+        # All ports of a host share cookies: each server has its own name.
         self._cookie_name = f"odefit_explore_{port}"
-        self.opened = False  # by anybody who has the token
+        self.opened = False  # by anyone with the token
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it."""
         if scope["type"] != "http":
-            return  # there are neither web sockets nor anything to do at start and end
+            return  # there are no web sockets, and start and end need no action
         framed = scope["path"].startswith("/t/")
         guarded = _with_headers(send, framed)
         response = self._verdict(scope)
@@ -111,12 +111,12 @@ class Access:
 
 
 def _same(given: str, secret: str) -> bool:
-    """Compare in a time that does not tell how many characters agree."""
+    """Compare in a time that does not reveal the number of equal characters."""
     return secrets.compare_digest(given.encode(), secret.encode())
 
 
 def _single_headers(scope: Scope) -> dict[str, str] | None:
-    """Return the headers by name; None where one that matters is given twice."""
+    """Return the headers by name; None if an important one is given twice."""
     found: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
@@ -132,7 +132,7 @@ def _refused() -> Response:
 
 
 def _with_headers(send: Send, framed: bool) -> Send:
-    """Return `send` such that every answer has the headers that keep others out."""
+    """Return `send` with the protective headers on every answer."""
     headers = {
         "content-security-policy": POLICY if framed else POLICY + NO_FRAME,
         "x-content-type-options": "nosniff",

@@ -1,4 +1,4 @@
-"""The web application: the page, its scripts and styles, and its questions to a session."""
+"""The web application: the page, its scripts and styles, and its requests to a session."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The file that leads a browser to the page, in a temporary folder that does not outlive it.
+"""The file that leads a browser to the page, in a temporary folder that is removed with it.
 
-The command line of a browser, with an address in it, could be read by all users of the machine: so
-the browser is handed a file that only its user can read. The file goes as soon as the page is open.
-A program that is killed before cannot remove it; the next one does, by the name of the folder,
-which says which process made it.
+All users of the machine could read an address in the command line of a browser, so the browser gets
+a file that only its user can read. The file is removed as soon as the page is open. A program that
+is killed before cannot remove it; the next one does, by the name of the folder, which identifies
+the process that made it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ PAGE = """<!DOCTYPE html>
 """
 
 PROCESSES = Path("/proc")
-"""The folder in which Linux describes its processes; other systems keep folders that are left."""
+"""The folder in which Linux describes its processes; other systems keep remaining folders."""
 
 _NAME = re.compile(r"odefit-explore-([0-9a-f]+)-([0-9]+)-([0-9]+)-([0-9]+)-")
 
 
 @contextmanager
 def doorway(url: str) -> Iterator[Doorway]:
-    """Make a file that leads to an address; it is gone after the block, or after a signal.
+    """Make a file that leads to an address; it is removed after the block, or by a signal.
 
-    What earlier processes of this user, killed since, have left is removed first.
+    Files of this user's killed processes are removed first.
     """
     remove_left()
     with Doorway(url) as made, unfinished(made.folder):
@@ -69,7 +69,7 @@ class Doorway:
 
 
 def folder_prefix(pid: int | None = None) -> str:
-    """Return how the names of folders of a process begin: computer, space, number, begin."""
+    """Return the beginning of a process's folder names: computer, space, number, start."""
     number = os.getpid() if pid is None else pid
     return f"odefit-explore-{_boot()}-{_space()}-{number}-{_begun(number)}-"
 
@@ -83,7 +83,7 @@ def remove_left() -> None:
 
 
 def _left(folder: Path) -> bool:
-    """Return whether the process that made a folder of this user is gone for certain."""
+    """Return whether the process that made a folder of this user has certainly ended."""
     if sys.platform == "win32":
         return False
     named = _NAME.match(folder.name)
@@ -95,12 +95,12 @@ def _left(folder: Path) -> bool:
     if folder.stat().st_uid != os.getuid():
         return False
     if named[1] != boot:
-        return True  # the computer was begun anew since
+        return True  # the computer has been restarted since
     return named[2] == space and named[4] != _begun(int(named[3]))
 
 
 def _boot() -> str:
-    """Return a name of this computer since it was begun; empty where none is known."""
+    """Return an identifier of this computer's boot; empty if unknown."""
     try:
         text = (PROCESSES / "sys/kernel/random/boot_id").read_text(encoding="utf-8")
     except OSError:
@@ -109,7 +109,7 @@ def _boot() -> str:
 
 
 def _space() -> str:
-    """Return the number of the space in which processes have their numbers; empty if unknown."""
+    """Return the number of the process namespace; empty if unknown."""
     try:
         return re.sub(r"\D", "", str((PROCESSES / "self/ns/pid").readlink()))
     except OSError:
@@ -117,7 +117,7 @@ def _space() -> str:
 
 
 def _begun(pid: int) -> str:
-    """Return when a process began, in ticks since the computer did; empty for no process."""
+    """Return the start of a process, in ticks since boot; empty if there is no such process."""
     try:
         text = (PROCESSES / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""A page in the browser or in a notebook on which the unknowns of a problem have sliders."""
+"""A page in the browser or in a notebook with sliders for the unknowns of a problem."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from odefit.problem.problem import Problem
 from odefit.result.result import Result
 
 WARMING_SECONDS = 1.0
-"""Seconds that the compilation for the first curves has to end when the page does."""
+"""Seconds granted to the compilation for the first curves when the page ends."""
 
 
 class Explorer:
-    """A page that is being served; it ends with :meth:`stop`, or with the program.
+    """A page being served; it ends with :meth:`stop`, or with the program.
 
     Attributes
     ----------
     url
-        The address of the page. It holds a secret: whoever has it, on this machine, can use the
-        page.
+        The address of the page. It contains a secret: anyone who has it, on this machine, can use
+        the page.
     """
 
     def __init__(self, session: Session, port: int, height: int) -> None:
@@ -42,7 +42,7 @@ class Explorer:
 
     @property
     def fit(self) -> Result | None:
-        """The result of the last fit that was made from the page; None without one."""
+        """The result of the last fit made from the page; None without one."""
         return self._session.last_fit
 
     @property
@@ -56,7 +56,7 @@ class Explorer:
         return self._server.opened
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the page is closed by its button, or for so many seconds.
+        """Wait until the page is closed by its button, or for `seconds`.
 
         Returns
         -------
@@ -93,20 +93,20 @@ def explore(
 ) -> Explorer:
     """Serve a page on which the unknowns have sliders, and the curves move with them.
 
-    In a notebook, the object that is returned shows itself as a frame; elsewhere, open its ``url``.
-    It needs the extra ``odefit[explore]``. The server listens on this machine alone, and answers
-    nobody who does not have the secret in the address.
+    In a notebook, the returned object shows itself as a frame; elsewhere, open its ``url``. It
+    needs the extra ``odefit[explore]``. The server listens only on this machine, and only answers
+    requests with the secret in the address.
 
     Parameters
     ----------
     problem
-        The problem, or a result: that of a fit, whose best solution is where the sliders stand.
+        The problem, or the result of a fit, whose best solution sets the sliders.
     result
         A result to compare with.
     file
         The problem file to which guesses may be written.
     port
-        The port; 0 for one that is free.
+        The port; 0 for any free one.
     height
         The height of the frame in a notebook, in pixels.
 

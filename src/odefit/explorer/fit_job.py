@@ -1,4 +1,4 @@
-"""A fit in a process of its own, with its progress, which can be stopped with the best so far."""
+"""A fit in a separate process, with its progress, which can be stopped with its best so far."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from odefit.result.result import Result
 State = Literal["idle", "running", "stopping", "done", "failed"]
 
 SIGNAL_INTERVAL = 0.5
-"""Seconds between two requests to stop: the first may come before the fit listens to them."""
+"""Seconds between two requests to stop: the first may arrive before the fit listens."""
 
 REPORT_INTERVAL = 0.2
-"""The shortest time, in seconds, between two reports of progress."""
+"""The shortest time between two reports of progress, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Report:
 class FitJob:
     """One fit at a time, in a child process.
 
-    The trajectories of the page stay alive meanwhile, and a fit that hangs takes nobody with it.
+    Meanwhile the page continues to work, and a hanging fit affects nothing else.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class FitJob:
             self._began, self._progress, self._result = time.monotonic(), None, None
             self._stop.clear()
             self._kill.clear()
-            # The child ends with the thread that has started it, so that the thread stays with it.
+            # The child ends with the thread that started it, so the thread waits for it.
             self._thread = threading.Thread(
                 target=self._run, args=(problem, values, method, limit), daemon=True
             )
@@ -83,7 +83,7 @@ class FitJob:
             return self._number
 
     def stop(self) -> None:
-        """Let the fit end with the best so far; if it runs on after that, asking again ends it."""
+        """Ask the fit to end with its best so far; a second request ends it at once."""
         with self._lock:
             if self._state == "stopping":
                 self._kill.set()
@@ -92,14 +92,14 @@ class FitJob:
                 self._stop.set()
 
     def close(self) -> None:
-        """End a fit that is running, without an answer."""
+        """End a running fit without an answer."""
         self._kill.set()
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=5.0)
 
     def report(self) -> Report:
-        """Return how the fit stands."""
+        """Return the state of the fit."""
         with self._lock:
             running = self._state in ("running", "stopping")
             end = time.monotonic() if running else self._ended
@@ -171,7 +171,7 @@ def fit_in_child(
 
 
 def _seldom(send: Send) -> Callable[[Progress], None]:
-    """Return a function that sends at most a few reports of progress a second."""
+    """Return a function that sends at most a few reports of progress per second."""
     last = -REPORT_INTERVAL
 
     def report(progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Values of the unknowns written back to a problem file as guesses, with all else as it was."""
+"""Values of the unknowns written to a problem file as guesses, with all else unchanged."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from odefit.problem.toml.reading import problem_from_mapping
 from odefit.result_data.result_file import write_atomically
 
 DIGITS = 7
-"""Significant digits of the guesses that are written."""
+"""Significant digits of the written guesses."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change of a problem file that is not made yet, as a unified diff.
+    """A proposed change of a problem file, as a unified diff.
 
-    A file whose `digest` has changed since it was read is not written to. `remarks` are sentences
+    A file whose `digest` has changed since it was read is not overwritten. `remarks` are sentences
     on values that cannot be written.
     """
 
@@ -39,10 +39,10 @@ class Proposal:
 
 
 def propose(path: Path, problem: Problem, values: Mapping[str, float]) -> Proposal:
-    """Return how a problem file changes when values become its guesses.
+    """Return the change of a problem file when values become its guesses.
 
-    Comments, layout and the order of everything stay as they are. Raises InputError if the file
-    cannot be read, or does not define these unknowns any more.
+    Comments, layout and order do not change. Raises InputError if the file cannot be read, or no
+    longer defines these unknowns.
     """
     require("tomlkit")
     import tomlkit
@@ -75,7 +75,7 @@ def propose(path: Path, problem: Problem, values: Mapping[str, float]) -> Propos
             else:
                 remarks.append(f"{name} is not written: [{section}] has no table for it.")
     new = tomlkit.dumps(document)
-    if "\r\n" in old:  # a line that is added has the line end of the others
+    if "\r\n" in old:  # an added line has the line end of the others
         new = new.replace("\r\n", "\n").replace("\n", "\r\n")
     _check(new, path)
     lines = difflib.unified_diff(
@@ -99,7 +99,7 @@ def carry_out(proposal: Proposal) -> None:
 
 
 def rounded(value: float, unknown: Unknown) -> float:
-    """Return a value with :data:`DIGITS` digits, or as it is where that leaves the bounds."""
+    """Return a value with :data:`DIGITS` digits, or unchanged if that leaves the bounds."""
     short = float(f"{value:.{DIGITS}g}")
     p = unknown.parameter
     return short if p.lower <= short <= p.upper else float(value)
@@ -117,13 +117,13 @@ def _content(path: Path) -> bytes:
     issues = Issues()
     content = read_content(path, str(path), issues, MAX_PROBLEM_SIZE)
     issues.raise_errors()
-    assert content is not None  # or there was an error
+    assert content is not None  # otherwise there was an error
     return content
 
 
 def _check(text: str, path: Path) -> None:
     """Read the new file before it replaces the old one."""
-    # Where its tables may be was settled when the problem was read.
+    # The allowed places of its tables were checked when the problem was read.
     anywhere = Path(path.resolve().anchor)
     problem_from_mapping(parsed_toml(text, str(path)), path.parent, str(path), within=anywhere)
 
@@ -131,8 +131,8 @@ def _check(text: str, path: Path) -> None:
 def with_guesses(problem: Problem, values: Mapping[str, float]) -> Problem:
     """Return a problem with other guesses; a value outside its bounds raises InputError.
 
-    An experiment's own parameters share a guess: the geometric mean where all are positive,
-    otherwise the arithmetic one. Noise has none.
+    An experiment's own parameters share a guess: the geometric mean if all are positive, otherwise
+    the arithmetic one. Noise has none.
     """
     guesses: dict[str, float] = {}
     for name, group in _groups(problem).items():
@@ -144,7 +144,7 @@ def with_guesses(problem: Problem, values: Mapping[str, float]) -> Problem:
 
 
 def _mean(values: list[float]) -> float:
-    """Return the geometric mean of positive values, the arithmetic one of others."""
+    """Return the geometric mean of positive values, otherwise the arithmetic mean."""
     if len(values) == 1:
         return values[0]
     if min(values) > 0:

@@ -1,4 +1,4 @@
-"""Curves, objective and residuals at any values of the unknowns, by a forward map kept warm."""
+"""Curves, objective and residuals at any values of the unknowns, by a cached forward map."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class LiveCurves:
 class LiveModel:
     """The forward map of a problem, for values that change often.
 
-    Everything is compiled once. A choice of an engine goes from one evaluation to the next, as in a
-    search: a model that has turned out to be stiff is integrated as such at once. Use it from one
-    thread at a time. `nodes` are those of an answer whose trajectories begin anew there.
+    Everything is compiled once. The choice of an engine passes from one evaluation to the next, as
+    in a search: a model known to be stiff is integrated as such at once. Use it from one thread at
+    a time. `nodes` are those of an answer whose trajectories restart there.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class LiveModel:
         self._rows: dict[tuple[str, str], IntArray] = {}
 
     def grid(self, condition: Condition) -> Array:
-        """Return the times of the smooth lines of a condition, its data times among them."""
+        """Return the times of the smooth lines of a condition, including its data times."""
         if condition.name not in self._grids:
             fine = fine_times(condition, spreads_over_decades(condition.times))
             self._grids[condition.name] = np.union1d(fine, condition.times)
         return self._grids[condition.name]
 
     def rows(self, condition: Condition, name: str) -> IntArray:
-        """Return which rows of a series are drawn: of thousands, those that can be told apart."""
+        """Return the drawn rows of a series: of thousands, those that can be distinguished."""
         key = condition.name, name
         if key not in self._rows:
             series, log_time = condition.series[name], spreads_over_decades(condition.times)
@@ -163,9 +163,9 @@ class LiveModel:
 
 
 def _sums_as_lines(times: Array, values: Array, condition: Condition, name: str) -> Array:
-    """Return the values of an observable, those of a sum from one of its ends to the next.
+    """Return the values of an observable, with those of a sum connected between its resets.
 
-    A sum that is set back to zero where it is measured would be drawn as the teeth of a saw.
+    A sum that is reset to zero at its measurements would be drawn as a sawtooth.
     """
     series = condition.series.get(name)
     if series is None or values.shape != times.shape:
@@ -176,7 +176,7 @@ def _sums_as_lines(times: Array, values: Array, condition: Condition, name: str)
     kept = np.flatnonzero(shown)
     finite = np.where(np.isinf(times), times[np.isfinite(times)].max(initial=0.0), times)
     lines = np.interp(finite, finite[kept], values[kept])
-    lines[: kept[0]] = np.nan  # nothing was counted before
+    lines[: kept[0]] = np.nan  # nothing was summed before
     return lines
 
 

@@ -31,12 +31,12 @@ Json = dict[str, Any]
 
 
 def number(value: float) -> float | None:
-    """Return a number of JSON, which has no infinite ones: None stands for these and for NaN."""
+    """Return a JSON number, or None for infinite numbers and NaN, which JSON lacks."""
     return float(value) if math.isfinite(value) else None
 
 
 def numbers(values: Iterable[float]) -> list[float | None]:
-    """Return a list of numbers of JSON, see :func:`number`."""
+    """Return a list of JSON numbers, see :func:`number`."""
     found = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=float)
     listed: list[float | None] = found.tolist()
     if not np.isfinite(found).all():
@@ -101,7 +101,7 @@ def _experiment(problem: Problem, condition: Condition, model: LiveModel) -> Jso
 
 
 def _calendar(problem: Problem, condition: Condition) -> Json | None:
-    """Return the milliseconds of t = 0, by the clock of the data, and of a unit of time."""
+    """Return the milliseconds of t = 0 by the clock of the data, and of a unit of time."""
     calendar = calendar_of(problem, condition)
     if calendar is None:
         return None
@@ -115,7 +115,7 @@ def _axis(condition: Condition, model: LiveModel) -> tuple[bool, float | None]:
 
 
 def result_data(result: ResultData, label: str) -> Json:
-    """Return the best solution of a result by key, with what it is called."""
+    """Return the best solution of a result by key, with its label."""
     best = result.best
     return {
         "label": label,
@@ -131,7 +131,7 @@ def result_data(result: ResultData, label: str) -> Json:
 
 
 def _errors(result: ResultData) -> Json:
-    """Return the standard errors of the estimates by key; None where one is missing."""
+    """Return the standard errors of the estimates by key; None for missing ones."""
     if result.uncertainty is None:
         return {}
     errors = result.uncertainty.standard_errors.tolist()
@@ -155,13 +155,13 @@ def curves_data(
 ) -> Json:
     """Return curves by experiment, and where they were requested, objective and residuals.
 
-    `parts` are those of :data:`PARTS` to be sent: numbers that are not drawn would only take time.
+    `parts` are those of :data:`PARTS` to send: numbers that are not drawn would only take time.
     """
     experiments = {}
     for name, lines in found.experiments.items():
         log_time, infinity = _axis(problem.condition(name), model)
         drawn = {p: getattr(lines, p) for p in parts}
-        # Of many points, those that make any of the lines look as it does.
+        # Of many points, those that determine the shape of the lines.
         masks = [seen(lines.times, v, log_time) for of in drawn.values() for v in of.values()]
         kept = np.logical_or.reduce(masks) if masks else np.ones(len(lines.times), dtype=bool)
         experiments[name] = {
@@ -227,7 +227,7 @@ def plane_data(plane: PhasePlane) -> Json:
 
 
 def report_data(report: Report, held: Mapping[str, float]) -> Json:
-    """Return the state of a fit; at its end, the values too, those `held` included."""
+    """Return the state of a fit; at its end also the values, including those in `held`."""
     answer: Json = {
         "number": report.number,
         "state": report.state,

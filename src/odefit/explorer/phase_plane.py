@@ -14,7 +14,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
 
 POINTS = 48
-"""Points of the grid along each axis, on which the nullclines are found."""
+"""Number of points of the grid along each axis, on which nullclines are computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class PhasePlane:
 
 
 def why_no_field(field: VectorField, condition: Condition) -> str:
-    """Return why there is no vector field in the plane of two states; empty if there is one."""
+    """Return why the plane of two states has no vector field; empty if it has one."""
     if len(field.states) != 2 or field.model.algebraic:
         count = len(field.states) + len(field.model.algebraic)
         return (

@@ -1,4 +1,4 @@
-"""Scenarios: experiments with other constants, inputs and doses, beside those of the data."""
+"""Scenarios: experiments with other constants, inputs and doses, besides those of the data."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from odefit.problem.variants.scenario import Scenario
 from odefit.problem.variants.scenario_problem import scenario_experiment
 
 DOSES, SHIFT = "doses", "shift"
-"""The factor of all that events change, and the time by which they come later."""
+"""The factor of all changes by events, and their common delay."""
 
 
 MAX_RECORDS = 60
-"""The number of single doses and changes of an experiment that a page lists; all of them have a
-factor and a shift in common."""
+"""Largest number of single doses and changes of an experiment that a page lists; all of them share
+a factor and a shift."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Given:
 
     Its `kind` is "constant", "input" (a factor), "doses" (a factor of all), "shift" (a time for
     all), or of a single dose or change, which has the number `record`: "time", "amount" (added to
-    the quantity `name`), "level" (what that becomes) or "factor" (of any other change of it).
+    the quantity `name`), "level" (its new value) or "factor" (of any other change of it).
     """
 
     key: str
@@ -44,12 +44,12 @@ class Given:
 
 
 def givens(problem: Problem, experiment: Experiment) -> list[Given]:
-    """Return what a scenario may change in an experiment."""
+    """Return the quantities of an experiment that a scenario may change."""
     condition = problem.condition(experiment.name)
     found = []
     changed = {name for event in experiment.events for name in event.assign}
     for name in dict.fromkeys((*problem.given.constants, *experiment.constants)):
-        if name in changed:  # the rate of an infusion is that of its doses
+        if name in changed:  # the rate of an infusion belongs to its doses
             continue
         value = condition.scalars.get(name)
         if isinstance(value, float):
@@ -82,12 +82,12 @@ def _records(problem: Problem, experiment: Experiment) -> list[Given]:
 
 
 def _key(number: int, index: int, name: str) -> str:
-    """Return the key of a part of a single dose or change; no name has a blank."""
+    """Return the key of a part of a single dose or change; names contain no blank."""
     return f"event {number} {index} {name}"
 
 
 def _change(name: str, change: Any) -> tuple[str, float]:
-    """Return the kind of a change of a quantity, and the number that is in it."""
+    """Return the kind of a change of a quantity, and its number."""
     expression = as_expression(change)
     if expression.names <= {name}:
         with np.errstate(all="ignore"):
@@ -103,7 +103,7 @@ def _change(name: str, change: Any) -> tuple[str, float]:
 def with_scenario(problem: Problem, changes: Mapping[str, Mapping[str, float]]) -> Problem:
     """Return the problem with other values of the givens, by experiment and key.
 
-    Raises InputError for what no scenario can change.
+    Raises InputError for a quantity that no scenario can change.
     """
     experiments = []
     for experiment in problem.experiments:
@@ -150,7 +150,7 @@ def _changed(
 def _edited(
     event: Event, number: int, values: Mapping[str, float], known: Mapping[str, Given]
 ) -> list[Event]:
-    """Return an event with its single times and changes as a scenario has them."""
+    """Return an event with the single times and changes of a scenario."""
     kept: list[Any] = []
     found = []
     for index, time in enumerate(event.times):
@@ -171,7 +171,7 @@ def _edited(
 
 
 def _with_number(name: str, change: Any, kind: str, value: float) -> Any:
-    """Return a change of a quantity with another number in it."""
+    """Return a change of a quantity with another number."""
     if kind == "level":
         return value
     if kind == "amount":
@@ -180,12 +180,12 @@ def _with_number(name: str, change: Any, kind: str, value: float) -> Any:
 
 
 def _times(name: str, change: Any, factor: float) -> str:
-    """Return a change of a quantity that is so many times as large."""
+    """Return a change of a quantity multiplied by a factor."""
     return f"{name} + {factor!r}*(({as_expression(change).text}) - {name})"
 
 
 def _moved(event: Event, factor: float, shift: float) -> Event:
-    """Return an event that changes so many times as much, and comes so much later."""
+    """Return an event with changes multiplied by a factor, and with a delay."""
     assign: dict[str, Any] = dict(event.assign)
     if factor != 1.0:
         assign = {name: _times(name, value, factor) for name, value in event.assign.items()}

@@ -1,4 +1,4 @@
-"""Changes of the observables with each unknown, along the time."""
+"""Changes of the observables with each unknown, as functions of time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class SensitivityCurves:
     """Derivatives of the observables of one experiment by the logarithms of the unknowns.
 
     `curves` has, by observable and key, ``dy / d log p = p dy / dp``, shape (m,), in the unit of
-    the observable, where they depend on each other. `magnitudes` has by key the root mean square
-    over time and observables, each in units of the largest absolute value of its observable.
+    the observable, if it depends on the unknown. `magnitudes` has by key the root mean square over
+    time and observables, each in units of the largest absolute value of its observable.
     """
 
     times: Array

@@ -1,4 +1,4 @@
-"""A web server of this machine alone, in a thread."""
+"""A web server for this machine only, in a thread."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from odefit.explorer.application import application
 from odefit.explorer.session import Session
 
 ADDRESS = "127.0.0.1"
-"""The address to which the server is bound: nobody else's machine can reach it."""
+"""The address of the server, which no other machine can reach."""
 
 PATIENCE = 5.0
-"""Seconds that requests under way have to end when the server does."""
+"""Seconds that running requests have to finish when the server ends."""
 
 
 class LocalServer:
-    """A server of one session, which listens from the moment it is made; port 0 takes a free one.
+    """A server of one session, which listens once it is made; port 0 takes a free one.
 
     Every request without the `token` is refused. Raises InputError if the port cannot be used.
     """
@@ -69,15 +69,15 @@ class LocalServer:
 
     @property
     def opened(self) -> bool:
-        """True once a browser has come with the token."""
+        """True once a browser has connected with the token."""
         return self._access.opened
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the page asks for the end, and return whether it has."""
+        """Wait until the page requests the end, and return whether it has."""
         return self._leaving.wait(seconds)
 
     def stop(self) -> None:
-        """End the server and what it still computes."""
+        """Stop the server and its running computations."""
         self._leaving.set()
         self._session.close()
         self._server.should_exit = True
@@ -88,12 +88,12 @@ class LocalServer:
 def _listening(port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise InputError(f"--port: expected a number from 0 to 65535, got {port}")
-    # Only with its protocol named does asyncio send small packets at once (TCP_NODELAY): answers in
+    # asyncio sends small packets at once (TCP_NODELAY) only if the protocol is named: answers in
     # two packets would take 40 ms more.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if port:
-            # A port that was in use a moment ago is free again.
+            # A port that was in use just before can be reused.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((ADDRESS, port))
     except OSError as error:

@@ -42,7 +42,7 @@ class Session:
     """The state behind a page: problem, values, and perhaps a result to compare with.
 
     It may be used from several threads: integrations run one at a time. Guesses can be written to
-    `file`; copies are made in `folder`.
+    `file`; copies are saved in `folder`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Session:
         self._proposal: Proposal | None = None
 
     def _of_result(self, result: Result) -> Array:
-        """Return the values of a result, and guesses of unknowns that it does not have."""
+        """Return the values of a result, and guesses of unknowns missing there."""
         best = result.best
         known = {**best.initial, **best.parameters}
         known |= dict(zip(result.problem.keys, best.vector.tolist(), strict=True))
@@ -80,7 +80,7 @@ class Session:
         return np.asarray(np.clip(found, self.problem.lower, self.problem.upper))
 
     def description(self) -> Json:
-        """Return what the page needs before it can draw anything."""
+        """Return the data that the page needs before drawing."""
         answer = problem_data(self.problem, self._sliders, self._model)
         answer["values"] = numbers(self.values.values())
         answer["guesses"] = numbers(self._guesses)
@@ -96,13 +96,13 @@ class Session:
         return answer
 
     def warm(self) -> None:
-        """Compile the model, so that the first question is answered soon."""
+        """Compile the model, so that the first request is answered soon."""
         vector = np.array(list(self.values.values()))
         with self._lock:
             self._model.curves(vector, [c.name for c in self.problem.conditions], True)
 
     def curves(self, request: Mapping[str, Any]) -> Json:
-        """Return curves at the values of the request, or a sentence why there are none."""
+        """Return curves at the values of the request, or a sentence on why there are none."""
         names = self._experiments(request.get("experiments", []))
         wanted = bool(request.get("objective", True))
         parts = [part for part in PARTS if part in request.get("parts", PARTS)]
@@ -118,7 +118,7 @@ class Session:
         return curves_data(self.problem, self._model, found, parts)
 
     def _result_curves(self, names: Sequence[str]) -> Json:
-        """Return the curves of the saved result, in experiments of the same names."""
+        """Return the curves of the saved result, in experiments with the same names."""
         if self.result is None:
             raise InputError("there is no saved result to compare with")
         problem, best = self.result.problem, self.result.best
@@ -183,7 +183,7 @@ class Session:
         return plane_data(found)
 
     def start_fit(self, request: Mapping[str, Any]) -> Json:
-        """Begin a fit from the values of the request, some of which may be held."""
+        """Begin a fit from the values of the request, some of which may be fixed."""
         vector = self._vector(request)
         values = dict(zip(self.problem.keys, vector.tolist(), strict=True))
         frozen = [str(key) for key in _list(request.get("frozen", []), None, "frozen")]
@@ -207,21 +207,21 @@ class Session:
         return self.fit_report()
 
     def stop_fit(self) -> Json:
-        """Let the fit end with the best so far."""
+        """Ask the fit to end with its best so far."""
         self._job.stop()
         return self.fit_report()
 
     def fit_report(self) -> Json:
-        """Return how the fit stands."""
+        """Return the state of the fit."""
         return report_data(self._job.report(), self._held)
 
     @property
     def last_fit(self) -> Result | None:
-        """The result of the last fit that was made from the page."""
+        """The result of the last fit made from the page."""
         return self._job.report().result
 
     def propose_guesses(self, request: Mapping[str, Any]) -> Json:
-        """Return what would change in the problem file."""
+        """Return the proposed change of the problem file."""
         if self.file is None:
             raise InputError("there is no problem file to write to; save a copy instead")
         vector = self._vector(request)
@@ -234,7 +234,7 @@ class Session:
         }
 
     def write_guesses(self, request: Mapping[str, Any]) -> Json:
-        """Write to the problem file what was shown last."""
+        """Write the last shown proposal to the problem file."""
         proposal = self._proposal
         if proposal is None or request.get("digest") != proposal.digest:
             raise InputError("ask for the difference first")
@@ -243,7 +243,7 @@ class Session:
         return {"written": proposal.path.name}
 
     def save_copy(self, request: Mapping[str, Any]) -> Json:
-        """Write the problem with the values as guesses to a new file in the folder."""
+        """Write the problem, with the values as guesses, to a new file in the folder."""
         name = str(request.get("name", ""))
         if Path(name).name != name or not name.endswith(".toml") or name.startswith("."):
             raise InputError("expected the name of a file such as copy.toml, without a folder")
@@ -255,7 +255,7 @@ class Session:
         return {"written": str(save(with_guesses(self.problem, values), target))}
 
     def close(self) -> None:
-        """End what still runs."""
+        """Stop all running work."""
         self._job.close()
 
     def _experiments(self, names: Any) -> list[str]:

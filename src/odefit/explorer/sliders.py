@@ -1,4 +1,4 @@
-"""The slider of each unknown: its range, its scale and its first value."""
+"""The slider of each unknown: its range, its scale and its initial value."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Slider:
 
 
 def sliders(problem: Problem, values: Array) -> list[Slider]:
-    """Return the slider of every unknown, such that `values` lie on it.
+    """Return the slider of every unknown, with ranges that include `values`.
 
-    A slider reaches from bound to bound. Where a bound is missing, or zero on a logarithmic scale,
-    the range of start values takes its place (:func:`odefit.problem.variants.start_ranges.ranges`),
-    and a decade around the first value. The scale is logarithmic where the problem says so, and
-    where start values are sampled by order of magnitude.
+    A slider extends from bound to bound. If a bound is missing, or zero on a logarithmic scale, the
+    range of start values replaces it (:func:`odefit.problem.variants.start_ranges.ranges`), with a
+    decade around the first value. The scale is logarithmic if the problem's scale is, or if start
+    values are sampled by order of magnitude.
     """
     return [
         _slider(unknown, span, float(value))
@@ -75,7 +75,7 @@ def _slider(unknown: Unknown, span: Range, value: float) -> Slider:
 
 
 def first_values(problem: Problem) -> Array:
-    """Return the guesses, and the middles of the ranges of start values where there are none."""
+    """Return the guesses, and the middles of the ranges of start values if there are none."""
     given = guess(problem)
     if given is not None:
         return given
@@ -83,7 +83,7 @@ def first_values(problem: Problem) -> Array:
 
 
 def misplaced(found: Sequence[Slider], values: Array) -> list[str]:
-    """Return a sentence for every value that is outside the bounds of its unknown."""
+    """Return a sentence for every value outside the bounds of its unknown."""
     return [
         f"{s.key} = {value:g} is outside its bounds [{s.lower:g}, {s.upper:g}]"
         for s, value in zip(found, values, strict=True)

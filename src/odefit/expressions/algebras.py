@@ -1,4 +1,4 @@
-"""Algebras that need nothing but NumPy: plain arrays, and dual numbers (first derivatives).
+"""Algebras that only need NumPy: plain arrays, and dual numbers (first derivatives).
 
 Dual numbers carry the derivatives of observables, initial values, events and noise models,
 which are small expressions evaluated at all data times at once; the ODE's own derivatives
@@ -75,9 +75,9 @@ LOGIC: Mapping[str, Callable[..., Any]] = {
 
 
 class NumpyAlgebra:
-    """Floats and arrays, over which what is not defined (``log(-1)``, ``1/0``) is NaN or inf.
+    """Floats and arrays, with NaN or inf for undefined values (``log(-1)``, ``1/0``).
 
-    Names stand for NumPy's floats or arrays of them. Callers wrap evaluations in
+    Names have values of NumPy's floats, or arrays of them. Callers wrap evaluations in
     ``numpy.errstate(all="ignore")``.
     """
 
@@ -102,7 +102,7 @@ class NumpyAlgebra:
 
 
 class LimitAlgebra(NumpyAlgebra):
-    """The algebra of NumPy numbers in which roots and broken powers of negative ones are zero."""
+    """The algebra of NumPy numbers in which roots and fractional powers of negatives are zero."""
 
     def power(self, base: Any, exponent: Any) -> Any:
         value = np.power(base, exponent)
@@ -112,7 +112,7 @@ class LimitAlgebra(NumpyAlgebra):
         return self.sqrt(arguments[0]) if function == "sqrt" else super().call(function, arguments)
 
     def sqrt(self, value: Any) -> Any:
-        """Return the root of a number, of a negative one zero."""
+        """Return the root of a number, or zero if it is negative."""
         return np.sqrt(np.maximum(value, 0.0))
 
 
@@ -205,7 +205,7 @@ class DualAlgebra:
 
 
 def piecewise(arguments: Sequence[Any]) -> Any:
-    """Return the value before the first condition that is true, else the last one.
+    """Return the value before the first true condition, or else the last one.
 
     Values are at even places of `arguments`, conditions at odd ones.
     """
@@ -251,7 +251,7 @@ def _dual_piecewise(arguments: Sequence[Any]) -> Dual:
 
 
 def _chosen(first: Any, value: Any, a: Dual, b: Dual) -> Dual:
-    """Return `value` with the derivatives of `a` where `first` is true, else those of `b`."""
+    """Return `value` with the derivatives of `a` where `first` is true, otherwise of `b`."""
     directions = dict.fromkeys((*a.partials, *b.partials))
     return Dual(
         value,

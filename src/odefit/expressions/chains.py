@@ -1,4 +1,4 @@
-"""Long sums and products put together by halves: a thousand terms are then ten levels deep."""
+"""Long sums and products combined by halves: a thousand terms are then ten levels deep."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from odefit.expressions.expressions import Expression, Instruction
 
 LONG_CHAIN = 32
-"""Number of terms, or of factors, from which on :func:`balanced` changes their order."""
+"""Number of terms or factors above which :func:`balanced` changes their order."""
 
 
 def balanced(expression: Expression) -> Expression:
-    """Return `expression` with long sums and products put together by halves.
+    """Return `expression` with long sums and products combined by halves.
 
     ``a + b + c + d`` becomes ``(a + b) + (c + d)``, so that a thousand terms are ten levels deep.
     """
@@ -33,13 +33,13 @@ def balanced(expression: Expression) -> Expression:
 
 @dataclass(frozen=True)
 class _Chain:
-    """Operands that one operator joins; a single one has no operator."""
+    """Operands joined by one operator; a single operand has no operator."""
 
     operator: str
     operands: list[list[Instruction]]
 
     def joined(self, operator: str, other: _Chain) -> _Chain:
-        """Return the chain with another behind it."""
+        """Return the chain with another one appended."""
         last = other.program()
         if self.operator == operator:
             self.operands.append(last)
@@ -47,7 +47,7 @@ class _Chain:
         return _Chain(operator, [self.program(), last])
 
     def program(self) -> list[Instruction]:
-        """Return the chain as it was written, or by halves where it is long."""
+        """Return the chain as written, or by halves if it is long."""
         parts, join = self.operands, Instruction("binary", self.operator, 2)
         if len(parts) < LONG_CHAIN:
             written = list(parts[0])

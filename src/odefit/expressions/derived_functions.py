@@ -1,7 +1,7 @@
-"""Functions that are written with others: steps, pulses, ``if``, ``ln`` and so on.
+"""Functions expressed by others: steps, pulses, ``if``, ``ln`` and so on.
 
-A call of one of them becomes its definition while a text is parsed, so that nothing behind the
-parser knows of them. Their names are not reserved: a parameter may be called ``step``.
+The parser replaces a call of one of them by its definition, so that no other code knows of them.
+Their names are not reserved: a parameter may be called ``step``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from odefit.expressions.grammar import CONDITIONS, FUNCTIONS, PIECEWISE, Instruc
 
 
 class DerivedFunction(NamedTuple):
-    """A function that is written with others.
+    """A function expressed by others.
 
     `arguments` are named as users read them: ``"t, start"``; `condition` is the number, from zero,
-    of the one that is a condition. `program` is the postfix form, with numbers of arguments for
-    names.
+    of the argument that is a condition. `program` is the postfix form, with numbers of arguments
+    instead of names.
     """
 
     arguments: tuple[str, ...]

@@ -52,13 +52,13 @@ def parse(text: str) -> Expression:
     Raises
     ------
     ExpressionError
-        The text is no expression; the message has the offending piece and its position.
+        The text is not an expression; the message has the offending piece and its position.
     """
     return Expression(text, Parser(text).parse(condition=False))
 
 
 def number_in(text: str) -> float | None:
-    """Return the number that `text` is or that an expression without names gives, as in ``1/6``."""
+    """Return the number in `text`, or the value of an expression without names such as ``1/6``."""
     try:
         return float(text)
     except ValueError:

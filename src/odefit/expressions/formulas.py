@@ -1,4 +1,4 @@
-"""Expressions built from others: their parts in postfix form, with an arithmetic that tidies up."""
+"""Expressions built from others: their parts in postfix form, with simplifying arithmetic."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from odefit.expressions.grammar import COMPARISONS, CONDITIONS
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an expression; numbers are combined, and idle operations left out."""
+    """A part of an expression; numbers are combined, and idle operations dropped."""
 
     program: tuple[Instruction, ...]
 
     @property
     def number(self) -> float | None:
-        """The number that it is, if it is nothing but one."""
+        """The value, if the part is a number."""
         if len(self.program) == 1 and self.program[0].kind == "number":
             return float(self.program[0].text)
         if len(self.program) == 2 and self._last == "negate" and self.program[0].kind == "number":
@@ -39,20 +39,20 @@ class Part:
 
     @property
     def _negated(self) -> Part | None:
-        """The part of which it is the negative, if it is nothing but that."""
+        """The part of which it is the negative, if it has that form."""
         return Part(self.program[:-1]) if self._last == "negate" else None
 
     def operands(self) -> tuple[Part, Part]:
         """Return the two operands of the last operation."""
         needed, at = 1, len(self.program) - 1
-        while needed:  # back to where the right operand begins
+        while needed:  # back to the beginning of the right operand
             at -= 1
             kind, _, arity = self.program[at]
             needed += (arity if kind not in ("name", "number") else 0) - 1
         return Part(self.program[:at]), Part(self.program[at:-1])
 
     def expression(self) -> Expression:
-        """Return it as an expression, whose text says what it is."""
+        """Return it as an expression, with its text."""
         return Expression(text_of(self.program), self.program)
 
     def __neg__(self) -> Part:
@@ -127,7 +127,7 @@ def call(function: str, arguments: Sequence[Part]) -> Part:
 
 
 class PartAlgebra:
-    """The algebra of parts: an expression evaluated over it is written anew."""
+    """The algebra of parts: an expression evaluated over it is rewritten."""
 
     def number(self, text: str) -> Part:
         return Part((Instruction("number", text),))
@@ -148,7 +148,7 @@ def substituted(expression: Expression, values: Mapping[str, Expression]) -> Exp
 
 
 def evaluated(expression: Expression, values: Mapping[str, Part], algebra: Any = PARTS) -> Part:
-    """Return `expression` over parts; names without a value stand for themselves."""
+    """Return `expression` over parts; names without a value remain names."""
     found: Part = expression.evaluate(
         {n: values.get(n, name(n)) for n in expression.names}, algebra
     )
@@ -156,14 +156,14 @@ def evaluated(expression: Expression, values: Mapping[str, Part], algebra: Any =
 
 
 def joined(instruction: Instruction, operands: Sequence[Part]) -> Part:
-    """Return an operation on parts as a part, just as it is written."""
+    """Return an operation on parts as a part, exactly as written."""
     return Part((*(i for operand in operands for i in operand.program), instruction))
 
 
 def rewritten(
     program: Sequence[Instruction], write: Callable[[Instruction, list[Part]], Part]
 ) -> Part:
-    """Return an expression that is written anew: `write` gets each operation and its operands."""
+    """Return a rewritten expression: `write` gets each operation and its operands."""
     stack: list[Part] = []
     for instruction in program:
         if instruction.kind in ("name", "number"):
@@ -179,7 +179,7 @@ def operations(
     program: Sequence[Instruction], texts: Collection[str]
 ) -> Iterator[tuple[Instruction, list[Part], Part]]:
     """Yield the operations with these texts, each with its operands and as a part itself."""
-    begins: list[int] = []  # where the operands that are not used yet begin
+    begins: list[int] = []  # beginnings of the operands that are not used yet
     for at, instruction in enumerate(program):
         if instruction.kind in ("name", "number"):
             begins.append(at)
@@ -193,10 +193,10 @@ def operations(
 
 
 def with_magnitudes(expression: Expression) -> Expression:
-    """Return `expression` with magnitudes in place of roots and broken powers of even powers.
+    """Return `expression` with magnitudes in place of fractional powers of even powers.
 
-    So sqrt(v^2) becomes abs(v), and (v^2)^(1/3) abs(v)^(2/3): they are kinks, not edges of a
-    domain.
+    Thus sqrt(v^2) becomes abs(v), and (v^2)^(1/3) becomes abs(v)^(2/3): these are kinks, not edges
+    of a domain.
     """
     if all(i.text not in ("sqrt", "^") for i in expression.program):
         return expression
@@ -205,7 +205,7 @@ def with_magnitudes(expression: Expression) -> Expression:
 
 
 class _Magnitudes(PartAlgebra):
-    """The algebra of parts that writes roots of even powers as magnitudes."""
+    """The algebra of parts that rewrites roots of even powers as magnitudes."""
 
     def power(self, base: Part, exponent: Part) -> Part:
         return self._root(base, exponent) or super().power(base, exponent)
@@ -215,7 +215,7 @@ class _Magnitudes(PartAlgebra):
         return root or super().call(function, arguments)
 
     def _root(self, base: Part, exponent: Part) -> Part | None:
-        """Return a broken power of an even power; None if it is another."""
+        """Return a fractional power of an even power; None for other bases."""
         last = base.program[-1]
         value = exponent.expression().constant
         if last.kind != "binary" or last.text not in "^*" or (value or 0.5).is_integer():
@@ -233,7 +233,7 @@ class _Magnitudes(PartAlgebra):
 
 @dataclass(frozen=True)
 class Linear:
-    """A quantity that is linear in time, or another variable: ``constant + slope * t``."""
+    """A quantity that is linear in time, or in another variable: ``constant + slope * t``."""
 
     constant: Part
     slope: Part
@@ -293,7 +293,7 @@ class _LinearAlgebra:
 
 
 def _chosen(values: Sequence[Part], tests: Sequence[Part]) -> Part:
-    """Return the piecewise of values under tests, the last value for where none holds."""
+    """Return the piecewise of values under tests, with the last value if no test holds."""
     if all(v.program == values[0].program for v in values):
         return values[0]
     pairs = [part for pair in zip(values[:-1], tests, strict=True) for part in pair]
@@ -303,7 +303,7 @@ def _chosen(values: Sequence[Part], tests: Sequence[Part]) -> Part:
 def linear_in(part: Part, variable: str = TIME) -> Linear | None:
     """Return `part` as a linear function of time or of another variable.
 
-    None if it is none, as it is written.
+    Returns None if its written form is not linear.
     """
     zero, one = number(0.0), number(1.0)
     values = {n: Linear(name(n), zero) for n in part.names} | {variable: Linear(zero, one)}
@@ -321,12 +321,11 @@ _HALF = number(0.5)
 
 
 def guarded(part: Part, counts: Callable[[], Part], scalars: AbstractSet[str]) -> Part:
-    """Return `part` so that it has a finite value where it does not count, and is itself elsewhere.
+    """Return `part` with a finite value where it does not count, and unchanged elsewhere.
 
-    So it can be multiplied by zero where it does not count. What is divided by, and what roots,
-    logarithms and broken powers are taken of, is 1/2 there. Those of parameters and constants
-    alone, the names in `scalars`, do not matter. `counts` returns a part that is 1 where it
-    counts, else 0; it is asked where it is needed.
+    So it can be multiplied by zero there. Divisors and arguments of roots, logarithms and
+    fractional powers become 1/2 there, except those of parameters and constants alone, the names in
+    `scalars`. `counts` returns a part that is 1 where it counts, else 0; it is called on demand.
     """
 
     def safe(argument: Part) -> Part:
@@ -356,7 +355,7 @@ _TIGHT = {"^": 9, "*": 6, "/": 6, "+": 5, "-": 5}
 
 def text_of(program: Sequence[Instruction]) -> str:
     """Return the text of a postfix form, which is parsed to the same form again."""
-    stack: list[tuple[str, int]] = []  # texts, and how tight their last operation binds
+    stack: list[tuple[str, int]] = []  # texts, and the precedence of their last operation
 
     def inner(part: tuple[str, int], least: int) -> str:
         text, tight = part

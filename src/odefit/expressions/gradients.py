@@ -42,15 +42,15 @@ class _Operation(NamedTuple):
 class Gradient:
     """An expression as a function that returns its value and its partial derivatives.
 
-    A name that has no influence keeps a derivative of zero however steep the function is beside
-    it, as in :class:`odefit.expressions.algebras.Dual`.
+    A name without influence keeps a zero derivative, however steep the function is, as in
+    :class:`odefit.expressions.algebras.Dual`.
 
     Parameters
     ----------
     expression
         The expression.
     names
-        Names by which derivatives are wanted.
+        Names for which derivatives are computed.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Gradient:
                     wanted = tuple(a in active for a in arguments)
                     self._operations.append(_Operation(number, name, arguments, wanted))
                 if kind == "call" and text in CONDITIONS:
-                    continues = False  # true or false, of which there is no derivative
+                    continues = False  # true or false, without a derivative
                 elif kind == "name":
                     continues = text in self.names
                 else:
@@ -138,19 +138,19 @@ class Gradient:
         for i, text, arguments, wanted in self._backwards:
             own = adjoint[i]
             if own is None:
-                continue  # nothing but conditions depends on it
+                continue  # only conditions depend on it
             factors = _factors(text, [node[a] for a in arguments], node[i], wanted)
             for a, factor, is_wanted in zip(arguments, factors, wanted, strict=False):
                 if is_wanted:
                     term = own if factor is None else product(own, factor)
                     adjoint[a] = term if adjoint[a] is None else adjoint[a] + term
-        # A name that occurs in conditions alone has been reached by nothing.
+        # A name that occurs only in conditions has no derivative.
         found = {name: adjoint[leaf] for name, leaf in self._wanted}
         return {name: _ZERO if own is None else own for name, own in found.items()}
 
 
 def _factors(text: str, x: list[Any], value: Any, wanted: tuple[bool, ...]) -> list[Any]:
-    """Return the derivatives of an operation by its arguments; None for 1, or if not wanted."""
+    """Return the derivatives of an operation by its arguments; None for 1, or if not needed."""
     if text == "negate":
         return [_MINUS_ONE]
     if text == "+":
@@ -184,7 +184,7 @@ def _power_factors(base: Any, exponent: Any, value: Any, wanted: tuple[bool, ...
 
 
 def _choices(text: str, x: list[Any]) -> list[Any]:
-    """Return 1 where an argument is the first that is the smallest (largest), else 0."""
+    """Return 1 where an argument is the first smallest (largest) one, else 0."""
     compare = np.less_equal if text == "min" else np.greater_equal
     found: list[Any] = [1.0]
     best = x[0]
@@ -196,9 +196,9 @@ def _choices(text: str, x: list[Any]) -> list[Any]:
 
 
 def _pieces(x: list[Any]) -> list[Any]:
-    """Return 1 for each value of a ``piecewise`` where it is the one that counts, else 0."""
+    """Return 1 for each value of a ``piecewise`` where it is selected, else 0."""
     found: list[Any] = []
-    open_ = np.asarray(True)  # where no condition has been true yet
+    open_ = np.asarray(True)  # where no condition has been true so far
     for condition in x[1::2]:
         found += [np.asarray(open_ & condition, dtype=float)[()], None]
         open_ = open_ & ~np.asarray(condition)

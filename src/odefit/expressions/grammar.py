@@ -1,7 +1,7 @@
 """The grammar of expressions: its functions, signs and limits, and texts cut into tokens.
 
-A condition is what a comparison, or ``&& || !`` of comparisons, gives: true or false. It may stand
-only where that is expected, and a number only where a number is.
+A condition is the result of a comparison, or of ``&& || !`` of comparisons: true or false. It may
+occur only where a condition is expected, and a number only where a number is expected.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ FUNCTIONS: Mapping[str, tuple[int, int]] = {
 
 PIECEWISE = "piecewise"
 """``piecewise(value, condition, value, condition, ..., otherwise)``: the value before the first
-condition that is true, or else the last one."""
+true condition, or else the last one."""
 
 MAX_PIECES = 1001
-"""So many arguments ``piecewise`` can have."""
+"""Largest number of arguments of ``piecewise``."""
 
 COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
-"""Signs between two numbers, which give a condition."""
+"""Signs between two numbers that form a condition."""
 
 LOGIC: Mapping[str, str] = {"and": "&&", "or": "||", "not": "!"}
-"""Operators of conditions, and the sign that each word stands for."""
+"""Operators of conditions, and the sign for each word."""
 
 PRECEDENCE: Mapping[str, int] = {
     **dict.fromkeys(("||", "or"), 1),
@@ -43,19 +43,20 @@ PRECEDENCE: Mapping[str, int] = {
     **dict.fromkeys("+-", 5),
     **dict.fromkeys("*/", 6),
 }
-"""The precedence of operators; signs, ``!`` among them, and then powers bind tighter."""
+"""The precedence of operators; signs, including ``!``, and then powers bind tighter."""
 
 CONDITIONS = frozenset({*COMPARISONS, *LOGIC.values()})
-"""Operations whose value is a condition; algebras know them as functions of these names."""
+"""Operations whose value is a condition; algebras know them as functions with these names."""
 
 TRUTH: Mapping[str, str] = {"true": "==", "false": "!="}
-"""Conditions that always hold, or never do, by the comparison of 1 with itself that says so."""
+"""Conditions that always or never hold, with the comparison of 1 with itself that expresses
+them."""
 
 RESERVED = frozenset({*FUNCTIONS, PIECEWISE, *LOGIC, *TRUTH})
 """Words that cannot be names."""
 
 NON_SMOOTH = frozenset({"abs", "min", "max", PIECEWISE}) | CONDITIONS
-"""Functions with a kink: an integrator of high order must not step across it unawares."""
+"""Functions with a kink, which an integrator of high order must not miss."""
 
 NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -63,7 +64,7 @@ MAX_NESTING = 100
 MAX_LENGTH = 100_000
 
 MAX_EXPONENT = 1000
-"""Numbers as exponents are no larger: exact algebras would fill the memory with digits."""
+"""Largest number as an exponent: exact algebras would fill the memory with digits."""
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
@@ -78,7 +79,7 @@ _OTHER_NAMES = {
     "theta": "heaviside", "unit_step": "heaviside", "iif": "if", "if_else": "ifelse",
     "square": "pulse",
 }  # fmt: skip
-"""Other tools' names of our functions."""
+"""Names in other tools for our functions."""
 
 _REMEDIES = {
     **dict.fromkeys(("geq", "ge"), "a >= b"),
@@ -104,10 +105,10 @@ _REMEDIES = {
     "cot": "1/tan(x)",
     "hill": "x^n/(k^n + x^n), or define the function in [functions]",
 }
-"""The names here of other tools' functions."""
+"""Our equivalents of other tools' functions."""
 
 _DELAYS = frozenset(("delay", "delayed", "lag", "delay1", "delay3", "dde", "history"))
-"""Words of other tools for a value at an earlier time."""
+"""Other tools' names for a value at an earlier time."""
 
 CHAIN_REMEDY = (
     "approximate it by a chain of states, each of which follows the one before: "
@@ -122,11 +123,11 @@ _LOOKALIKES = {
     "{": "(", "}": ")", "\u2264": "<=", "\u2265": ">=", "\u2260": "!=", "=": "==",
     "&": "&&", "|": "||", "\u00b5": "u", "\u03bc": "mu", "\u221a": "sqrt",
 }  # fmt: skip
-"""Characters that word processors and other languages put where ours are meant."""
+"""Characters that word processors and other languages use instead of ours."""
 
 
 class ExpressionError(ValueError):
-    """The error for a text that is no expression; it says what is wrong, and where."""
+    """The error for a text that is not an expression, with the reason and the place."""
 
 
 class Instruction(NamedTuple):
@@ -138,7 +139,7 @@ class Instruction(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A piece of a text: its kind (number, name or operator), itself, and where it starts."""
+    """A piece of a text: its kind (number, name or operator), its text, and its start."""
 
     kind: str
     text: str
@@ -175,7 +176,7 @@ def where(text: str, start: int) -> str:
 
 
 def unknown_function(function: str, functions: Iterable[str]) -> str:
-    """Return the end of the sentence on a function that does not exist: what was meant."""
+    """Return the end of the sentence on an unknown function: a suggestion."""
     word = function.casefold()
     known = _OTHER_NAMES.get(word)
     candidates = (*functions, PIECEWISE)
@@ -193,7 +194,7 @@ def unknown_function(function: str, functions: Iterable[str]) -> str:
 def value_at_a_time(name: str, inside: str) -> str | None:
     """Return the end of the sentence on a name with the time in parentheses, as in ``x(t - 7)``.
 
-    None if the name is rather that of a function of other tools.
+    Returns None if the name is more likely a function of other tools.
     """
     if name.casefold() in {*_OTHER_NAMES, *_REMEDIES, *_DELAYS}:
         return None
@@ -208,7 +209,7 @@ def value_at_a_time(name: str, inside: str) -> str | None:
 
 
 def named(function: str) -> str:
-    """Return the name by which users know a function: of a comparison the function around it."""
+    """Return the name by which users know a function: for a comparison, the enclosing function."""
     return PIECEWISE if function in CONDITIONS else function
 
 

@@ -37,9 +37,10 @@ from odefit.expressions.postfix import TIME, Expression
 class Parser:
     """Operator-precedence parser from text to postfix form.
 
-    Parts without names are evaluated on the way, to refuse those that have no finite value. `own`
-    are functions of the user by name, and named expressions, which are functions without arguments;
-    `used_own` tells whether the text has one, so that it says less than the postfix form.
+    Parts without names are evaluated during parsing, to refuse those without a finite value. `own`
+    holds functions of the user by name, and named expressions, which are functions without
+    arguments. `used_own` tells whether the text has one, so that it says less than the postfix
+    form.
     """
 
     def __init__(self, text: str, own: Mapping[str, DerivedFunction] | None = None) -> None:
@@ -47,8 +48,8 @@ class Parser:
         self.own = own or {}
         self.used_own = False
         self.program: list[Instruction] = []
-        self.folded: list[Any] = []  # by operand: its value, if no name is in it
-        self.conditions: list[tuple[bool, int]] = []  # by operand: is it one, and where it starts
+        self.folded: list[Any] = []  # by operand: its value, if it contains no name
+        self.conditions: list[tuple[bool, int]] = []  # by operand: is it a condition, and its start
         self.nesting = 0
         self.tokens = tokens_of(text)
         self.position = 0
@@ -83,7 +84,7 @@ class Parser:
         return token
 
     def _emit(self, instruction: Instruction, start: int) -> None:
-        """Append `instruction`, which was read at `start` of the text, and fold its operands."""
+        """Append `instruction`, read at `start` of the text, and fold its operands."""
         self.program.append(instruction)
         kind, text, arity = instruction
         begin = self._check_operands(text, arity, start)
@@ -113,7 +114,7 @@ class Parser:
         self.folded.append(value)
 
     def _check_operands(self, text: str, arity: int, start: int) -> int:
-        """Check which operands are conditions; return where the text of the operation starts."""
+        """Check which operands are conditions; return the start of the operation in the text."""
         operands = self.conditions[len(self.conditions) - arity :]
         del self.conditions[len(self.conditions) - arity :]
         for k, (is_condition, begin) in enumerate(operands):
@@ -180,7 +181,7 @@ class Parser:
             raise ExpressionError(f"nested deeper than {MAX_NESTING} levels {self._where(start)}")
 
     def _sign(self) -> None:
-        # Every way to nest passes here once a level: parentheses, signs, powers, arguments.
+        # All nesting passes here once per level: parentheses, signs, powers, arguments.
         self._deeper()
         if self._peek() in {"-", "+", "!"}:
             _, sign, start = self._take()
@@ -293,7 +294,7 @@ class Parser:
     def _derived(
         self, function: str, derived: DerivedFunction, starts: list[int], start: int
     ) -> None:
-        """Replace the arguments, which have been read, by what a derived function makes of them."""
+        """Replace the arguments just read by the definition of a derived function."""
         count = len(starts)
         if count != len(derived.arguments):
             raise ExpressionError(

@@ -1,6 +1,6 @@
 """Expressions in postfix form, evaluable over any algebra.
 
-An :class:`Expression` is evaluated with a stack, on whatever objects the caller puts in for the
+An :class:`Expression` is evaluated with a stack, on any objects that the caller gives for the
 names: floats, arrays, dual numbers, symbols of a computer algebra system or of an integrator,
 intervals, elements of a finite field. Nothing is ever executed as Python code.
 """
@@ -24,7 +24,7 @@ TIME = "t"
 
 
 class Algebra(Protocol[T]):
-    """The operations beside ``+ - * /`` that objects need so that expressions can be evaluated."""
+    """The operations besides ``+ - * /`` that evaluation of expressions needs."""
 
     def number(self, text: str) -> T:
         """Return the constant written as `text`, e.g. ``"0.1"``, exactly if that is possible."""
@@ -35,14 +35,14 @@ class Algebra(Protocol[T]):
     def call(self, function: str, arguments: Sequence[T]) -> T:
         """Return the value of a function of :data:`FUNCTIONS`, ``piecewise``, or a condition.
 
-        Conditions are the comparisons and ``&& || !``, by their signs; algebras that cannot tell
-        true from false refuse them as they refuse other functions of :data:`NON_SMOOTH`.
+        Conditions are the comparisons and ``&& || !``, by their signs; algebras without truth
+        values refuse them like other functions of :data:`NON_SMOOTH`.
         """
 
 
 @dataclass(frozen=True, repr=False)
 class Expression:
-    """A parsed expression: the text as the user wrote it, and its postfix form."""
+    """A parsed expression: the user's text, and its postfix form."""
 
     text: str
     program: tuple[Instruction, ...]
@@ -59,12 +59,12 @@ class Expression:
 
     @property
     def is_condition(self) -> bool:
-        """True if its value is true or false, and no number."""
+        """True if its value is a condition instead of a number."""
         return self.program[-1].text in CONDITIONS
 
     @property
     def name(self) -> str | None:
-        """The name, if the expression is nothing but one."""
+        """The name, if the expression is a single name."""
         return self.program[0].text if self._is_single("name") else None
 
     @property
@@ -81,7 +81,7 @@ class Expression:
     def evaluate(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> Any:
         """Return the value over `algebra`; a name without a value raises KeyError.
 
-        Over floats, `values` are NumPy's (Python's own floats raise where 1/0 is inf).
+        Over floats, `values` are NumPy's (Python's floats raise an error for 1/0).
         """
         stack: list[Any] = []
         for kind, text, arity in self.program:

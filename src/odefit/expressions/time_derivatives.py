@@ -99,7 +99,7 @@ def _slope(function: str) -> Expression:
 
 
 def time_derivative(expression: Expression, rates: Mapping[str, Part]) -> Part:
-    """Return the derivative of an expression in time, where names have these; others stand still.
+    """Return the time derivative of an expression; names without a rate are constant.
 
     Examples
     --------

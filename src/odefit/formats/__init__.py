@@ -1,1 +1,1 @@
-"""Other people's files: PEtab."""
+"""File formats of other programs: PEtab."""

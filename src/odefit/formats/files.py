@@ -24,27 +24,27 @@ def load(
 ) -> Problem:
     """Read a problem: a problem file of format 1, or the YAML file of a PEtab problem.
 
-    Which of them it is, its name tells: ``.yaml`` and ``.yml`` are PEtab (version 1 or 2, with a
-    model in SBML), everything else is format 1. Paths of other files are relative to it. Nothing of
-    it is ever executed, and nothing is fetched.
+    The name decides: ``.yaml`` and ``.yml`` are PEtab (version 1 or 2, with a model in SBML),
+    everything else is format 1. Paths of other files are relative to it. Nothing in it is ever
+    executed, and nothing is downloaded.
 
     Parameters
     ----------
     path
         The file.
     nominal
-        Whether the nominal values of a PEtab problem become guesses. They are most often the
-        published answer, so that a fit that begins there shows nothing.
+        Whether the nominal values of a PEtab problem become guesses. They are mostly the published
+        answer, so that a fit that begins there shows nothing.
     within
-        The folder in which the files that it names have to be. By default that of the file; of a
-        PEtab problem files may be in the folder above as well, as in published collections. See
+        The folder that must contain the files it names, by default that of the file. Files of a
+        PEtab problem may also be in the folder above, as in published collections. See
         :doc:`/security`.
 
     Raises
     ------
     InputError
-        The file cannot be used; there is a message for everything that is wrong, with its place,
-        the offending text and a remedy.
+        The file cannot be used; there is a message for every mistake, with its place, the offending
+        text and a remedy.
     """
     suffix = Path(os.fspath(path)).suffix.lower()
     if suffix in YAML_SUFFIXES:
@@ -73,8 +73,8 @@ def save(problem: Problem, path: str | os.PathLike[str]) -> Path:
         The problem.
     path
         ``NAME.toml`` is a problem file, with the data as CSV tables beside it. ``NAME.yaml`` is
-        PEtab, with a model in SBML and tables beside it; so is a folder, in which the YAML file is
-        then ``problem.yaml``. Files of the same names are replaced.
+        PEtab, with a model in SBML and tables beside it; a folder is PEtab as well, with the YAML
+        file ``problem.yaml``. Files of the same names are replaced.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def save(problem: Problem, path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     InputError
-        A file cannot be written, or the problem has what PEtab has no words for.
+        A file cannot be written, or the problem has a feature that PEtab cannot express.
 
     Examples
     --------

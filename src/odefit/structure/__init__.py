@@ -1,1 +1,1 @@
-"""Structural analysis: what the equations alone say, whatever is measured."""
+"""Structural analysis: conclusions from the equations alone, whatever is measured."""

@@ -1,15 +1,15 @@
-"""Sums of states that do not change, whatever the unknowns are, found exactly.
+"""Sums of states that are constant for all values of the unknowns, computed exactly.
 
 Right-hand sides are expanded to polynomials with exact coefficients; the weights with which they
 cancel are the null space of a matrix of fractions (the conservation relations of reaction networks;
-C. Reder, Metabolic control theory: a structural approach, 1988). Quotients and functions count as
-variables of their own: a sum that is found then holds always, and one that is missed costs
-sharpness alone.
+C. Reder, Metabolic control theory: a structural approach, 1988). Quotients and functions are
+treated as separate variables: a sum that is found then always holds, and a missed one only weakens
+bounds.
 
-Two other modules ask other questions. Steady states need sums whose weights depend on values of
-the scalars, such as volumes, and find them numerically (`simulation.steady.steady_equations`). The
-hidden states of integral matching follow from sums of equations in which measured states may remain
-(`structure.invariants`).
+Two other modules solve related problems. Steady states need sums whose weights depend on values of
+the scalars, such as volumes, and compute them numerically (`simulation.steady.steady_equations`).
+The hidden states of integral matching follow from sums of equations in which measured states may
+remain (`structure.invariants`).
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from odefit.problem.model import Model
 from odefit.structure.series.tape import NotRationalError, Recording, Tape, Term, needed
 
 MAX_PRODUCTS = 500
-"""Products in an expansion above which invariants are not searched."""
+"""Largest number of products in an expansion for which invariants are sought."""
 
 Polynomial = dict[tuple[int, ...], Fraction]
-"""Coefficients by product of generators. A product has entries of the tape, as often as they occur,
-in order; the reciprocal of entry i is -1 - i."""
+"""Coefficients by product of generators. A product lists entries of the tape in order, with
+repetitions; the reciprocal of entry i is -1 - i."""
 
 MOST_STATES = 200
-"""Number of states above which no sums are looked for."""
+"""Number of states above which no sums are sought."""
 
 
 def conserved_by(terms: Sequence[Term]) -> list[list[Fraction]]:
-    """Return independent weights w for which ``sum of w[i] terms[i]`` is zero identically."""
+    """Return independent weights w for which ``sum of w[i] terms[i]`` is identically zero."""
     products = _products(terms)
     rows = [[row.get(i, Fraction(0)) for i in range(len(terms))] for row in products or ()]
     return null_space(rows, len(terms)) if products is not None else []
 
 
 def conserved_sums(model: Model) -> list[dict[str, Fraction]]:
-    """Return the weights of independent sums of two states or more that stay as they are.
+    """Return the weights of independent constant sums of at least two states.
 
-    Equations count by their form alone: parameters and constants are symbols.
+    Only the form of equations matters: parameters and constants are symbols.
     """
     if not 1 < len(model.ode) <= MOST_STATES:
         return []
@@ -62,7 +62,7 @@ def conserved_sums(model: Model) -> list[dict[str, Fraction]]:
     algebra = Recording(tape, called)
     try:
         rates = [e.evaluate(variables, algebra) for e in model.ode.values()]
-    except (NotRationalError, ZeroDivisionError):  # a quotient by zero is reported elsewhere
+    except (NotRationalError, ZeroDivisionError):  # other code reports a division by zero
         return []
     products = _products(rates)
     states = list(model.ode)
@@ -86,7 +86,7 @@ def in_words(weights: dict[str, Fraction]) -> str:
 def _products(terms: Sequence[Term]) -> list[dict[int, Fraction]] | None:
     """Return for each product in an expansion of `terms` its coefficients, by index of term.
 
-    None if there are no terms, or too many products.
+    Returns None if there are no terms, or too many products.
     """
     if not terms:
         return None

@@ -1,4 +1,4 @@
-"""Structural identifiability: which unknowns perfect data determine, and in how many ways.
+"""Structural identifiability: the unknowns that perfect data determine, and how uniquely.
 
 Perfect data give all derivatives of all measured outputs at the initial time. Known and fixed
 values count as known, inputs as known generic functions.
@@ -32,7 +32,7 @@ from odefit.structure.structural_identifiability import (
 )
 
 TIME_LIMIT = CountedSeconds(120.0)
-"""Default of the time limit: seconds that are counted as work."""
+"""Default of the time limit, in seconds counted as work."""
 
 PERIODIC_STATES = ("sin(", "cos(")
 """Prefixes of auxiliary states that determine their arguments only up to a period."""
@@ -51,26 +51,26 @@ def structural_identifiability(
     Parameters
     ----------
     problem
-        The problem. Of its data only which observables are measured in which experiment is used.
-        Or equations alone: one experiment then measures all observables, and all parameters and
+        The problem; of its data only the measured observables of each experiment are used. Or
+        equations alone: one experiment then measures all observables, and all parameters and
         initial values are unknown.
     count
-        Whether to count the solutions, which tells "globally" from "locally".
+        Whether to count the solutions, which distinguishes "globally" from "locally".
     time_limit
-        Time limit in seconds; None for none. The default stands for work, 50 million operations a
-        second, so that it ends at the same point on every computer. Local identifiability is
-        decided first, and then the solutions are counted: what is not decided when the time has
-        passed is called so.
+        Time limit in seconds; None for no limit. The default is converted to work, 50 million
+        operations a second, so that it ends at the same point on every computer. Local
+        identifiability is decided first, and then the solutions are counted: findings that are
+        undecided at the limit are reported as undecided.
     seed
         Seed of the random points.
     report
-        Called before the count with what is known by then: local identifiability.
+        Called before the count with the findings so far: local identifiability.
 
     Returns
     -------
     StructuralIdentifiability
-        How far each unknown is identifiable, as far as the time sufficed; where the equations
-        have no Taylor series (abs, min, max), the reason why nothing was found.
+        The identifiability of each unknown, as far as the time sufficed; if the equations have no
+        Taylor series (abs, min, max), the reason why nothing was found.
 
     Examples
     --------
@@ -94,9 +94,9 @@ def analysed(
     report: Callable[[StructuralIdentifiability], None] = lambda found: None,
     count_work: float = math.inf,
 ) -> StructuralIdentifiability:
-    """Return what :func:`structural_identifiability` does, with a limit on time or work.
+    """Return the result of :func:`structural_identifiability`, with a limit on time or work.
 
-    The count of the solutions may take `count_work` operations of what the limit leaves.
+    The count of the solutions may take `count_work` operations of the remaining ones.
     """
     began = time.monotonic()
     try:
@@ -154,7 +154,7 @@ def analysed(
 
 
 def _measured(model: Model) -> Problem:
-    """Return a problem in which all of a model is measured, and nothing else is known."""
+    """Return a problem in which all outputs of a model are measured, and nothing else is known."""
     columns = dict.fromkeys(("t", *model.observables, *model.inputs), (0.0, 1.0))
     return Problem(
         model,
@@ -168,7 +168,7 @@ def _measured(model: Model) -> Problem:
 
 
 class _Classification:
-    """Says how far single unknowns are identifiable, and what limits the findings."""
+    """Classifies the identifiability of single unknowns, and the limits of the findings."""
 
     def __init__(
         self,
@@ -227,14 +227,14 @@ class _Classification:
         return self._transcendental(key)
 
     def _not_followed(self, key: str) -> UnknownIdentifiability:
-        """Say of an unknown how far derivatives were followed that do not determine it."""
+        """Return the finding on an unknown that the examined derivatives do not determine."""
         orders = f"the derivatives up to order {self.local.reached} do not determine it"
         if self.events:
             return UnknownIdentifiability(key, "outside", None, f"{orders}, before the first event")
         return UnknownIdentifiability(key, "undecided", None, f"{orders}, and later ones may")
 
     def _transcendental(self, key: str) -> UnknownIdentifiability:
-        """Classify an unknown that is determined through functions that are not rational."""
+        """Classify an unknown that is determined through non-rational functions."""
         uncounted = UnknownIdentifiability(
             key, "locally", None, "acts through functions that are not rational"
         )
@@ -244,12 +244,12 @@ class _Classification:
         for expansion in self.system.expansions:
             for d in expansion.lifting.definitions:
                 if expansion.lifting.known(d.state) or d.state.index in expansion.exact:
-                    continue  # its initial value says nothing
+                    continue  # its initial value carries no information
                 within = frozenset[str]().union(*(unknowns_in(expansion, a) for a in d.arguments))
                 name = expansion.lifting.tape.names[d.state.index]
                 state = expansion.states[name]
                 if key not in within:
-                    # The function's value follows, if not from the outputs, from its arguments.
+                    # The function's value follows from the outputs, or from its arguments.
                     if state not in algebraic and not within <= algebraic:
                         return uncounted
                     continue
@@ -267,7 +267,7 @@ class _Classification:
         return uncounted
 
     def remarks(self) -> Iterator[str]:
-        """Yield sentences that say what limits the findings."""
+        """Yield sentences on the limits of the findings."""
         problem = self.problem
         if self.counted.branches:
             yield (
@@ -296,14 +296,14 @@ class _Classification:
 
 
 def _affine(expansion: Expansion, argument: Term, key: str) -> bool:
-    """Return whether an argument is of first degree in an unknown, which is in it directly."""
+    """Return whether an argument is of first degree in an unknown that it directly contains."""
     tape = expansion.lifting.tape
     names = dict(zip(expansion.unknowns, expansion.program.equations.unknowns, strict=True))
     derivative = tape.derivative(argument, names[key])
     try:
         direct = tape.substitute(argument, {names[key].index: tape.number(0)})
     except NotRationalError:
-        return False  # not defined where the unknown is zero
+        return False  # undefined if the unknown is zero
     return key not in unknowns_in(expansion, derivative) | unknowns_in(expansion, direct)
 
 

@@ -1,8 +1,8 @@
 """Sums of equations that do not depend on hidden states.
 
-Where a sum of right-hand sides with constant weights depends on measured states alone, its
-integral gives the same sum of states: S + I of an SIR model, from I. As many such sums as there
-are hidden states give all of these.
+If a sum of right-hand sides with constant weights depends on measured states alone, its integral
+gives the same sum of states: S + I of an SIR model, from I. As many such sums as there are hidden
+states determine all of these.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
     if not hidden:
         return np.zeros((0, len(states)))
     if any(c.events and c.inputs for c in problem.conditions):
-        # What an event assigns may depend on the value of an input.
+        # The assigned value of an event may depend on an input.
         return _invariants(problem, hidden)
     key = identity(problem), tuple(hidden)
     if key not in _remembered:
@@ -47,14 +47,14 @@ def invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
 
 
 _remembered: dict[Hashable, Array | None] = {}
-"""Sums found before: a study may fit one model to many series."""
+"""Sums found earlier: a study may fit one model to many series."""
 
 
 def _invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
-    """Find what :func:`invariants` returns."""
+    """Compute the result of :func:`invariants`."""
     states = problem.model.states
     field = VectorField.of(problem.model, problem.conditions)
-    # At random points a kink may not be seen; with nothing measured nothing could be matched.
+    # Random points may miss a kink; without measurements nothing could be matched.
     if field.algebraic or not field.smooth or len(hidden) == len(states):
         return None
     rng = np.random.default_rng(0)

@@ -1,8 +1,8 @@
-"""Find the unknowns in which the equations are linear: the separation (3) of integral matching.
+"""The unknowns in which the equations are linear: the separation (3) of integral matching.
 
-Whether a second derivative by two unknowns is zero everywhere is decided at random points. The
-derivatives of an analytic right-hand side vanish at random points only if they vanish everywhere,
-with probability one.
+Random points decide whether a second derivative with respect to two unknowns is zero everywhere.
+The derivatives of an analytic right-hand side vanish at random points only if they vanish
+everywhere, with probability one.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ SAME_DERIVATIVE = 1e-9
 """Relative difference up to which two derivatives are the same."""
 
 MAX_EXACT_SEARCH = 20
-"""Largest number of unknowns for which a maximum independent set is searched for exactly; a
-greedy search is used beyond."""
+"""Largest number of unknowns for an exact search for a maximum independent set; beyond, a greedy
+search is used."""
 
 MAX_REMEMBERED = 100
-"""Largest number of problems whose interactions are remembered."""
+"""Largest number of problems whose interactions are cached."""
 
 
 def interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
     """Find which unknowns appear in which equation, and which interact.
 
-    The first array, shape (conditions, states, n), tells whether an unknown appears in a state's
-    equation or initial value; the second, symmetric, shape (n, n), whether some second derivative
-    by both is not zero.
+    The first array, shape (conditions, states, n), marks unknowns that appear in a state's equation
+    or initial value. The second, symmetric, shape (n, n), marks pairs with a nonzero second
+    derivative.
     """
     key = identity(problem)
     if key not in _remembered:
@@ -53,7 +53,7 @@ def interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
 
 
 def identity(problem: Problem) -> Hashable:
-    """Return what of a problem its structure depends on: everything but the values of the data."""
+    """Return the parts of a problem on which its structure depends: all but the data's values."""
     model = problem.model
     return (
         _texts(model.ode),
@@ -72,16 +72,16 @@ def identity(problem: Problem) -> Hashable:
 
 
 def _texts(quantities: Mapping[str, int | float | Expression]) -> Hashable:
-    """Return quantities with the texts of expressions in their place, which are compared faster."""
+    """Return quantities with expressions replaced by their texts, which are compared faster."""
     return tuple((k, q.text if isinstance(q, Expression) else q) for k, q in quantities.items())
 
 
 _remembered: dict[Hashable, tuple[BoolArray, BoolArray]] = {}
-"""Interactions found before: a study may fit one model to many series."""
+"""Interactions found earlier: a study may fit one model to many series."""
 
 
 def _interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
-    """Find what :func:`interactions` returns."""
+    """Compute the result of :func:`interactions`."""
     n, states = len(problem.unknowns), problem.model.states
     acts = np.zeros((len(problem.conditions), len(states), n), dtype=bool)
     together = np.zeros((n, n), dtype=bool)
@@ -100,12 +100,12 @@ def _interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
             for state, keys, derivatives in _derivatives(field, problem, number, known, vectors):
                 rows = derivatives[[0, *(k + 1 for k in keys)]]
                 first, second = rows[0], rows[1:]
-                # What is not a number is not zero either.
+                # NaN does not count as zero.
                 own = (first != 0).any(axis=0)
                 acts[number, state, keys] |= own
                 size = np.maximum(np.abs(first), np.abs(second)).max(axis=1, keepdims=True)
                 differs = (np.abs(second - first) > SAME_DERIVATIVE * size).any(axis=1)
-                # What cannot be evaluated at random values is not known to be linear.
+                # Terms that cannot be evaluated at random values are not known to be linear.
                 differs |= ~np.isfinite(second).all(axis=1) & own[:, None]
                 if not np.isfinite(first).all():
                     differs |= own[:, None] & own
@@ -120,8 +120,8 @@ def linear_unknowns(problem: Problem, together: BoolArray | None = None) -> tupl
     """Return the numbers of a largest set of unknowns in which, given the others, all is linear.
 
     Initial values may be among them, since the integrated equations are linear in initial values
-    unless these are expressions in parameters. Unknowns of the noise never are. `together` is the
-    second result of :func:`interactions`, which is computed by default.
+    unless these are expressions in parameters. Unknowns of the noise are never among them.
+    `together` is the second result of :func:`interactions`, computed by default.
     """
     if together is None:
         _, together = interactions(problem)
@@ -146,7 +146,7 @@ def acting_together(jacobian: Callable[[Array], Array], base: Array) -> BoolArra
         moved[k] *= 1.3
         second = jacobian(moved)
         size = np.maximum(np.abs(first), np.abs(second)).max(axis=0, keepdims=True)
-        with np.errstate(invalid="ignore"):  # derivatives without bounds differ
+        with np.errstate(invalid="ignore"):  # unbounded derivatives differ
             change = np.abs(second - first)
         differs = (change > SAME_DERIVATIVE * size) | ~np.isfinite(change)
         together[k] = differs.any(axis=0)
@@ -156,14 +156,14 @@ def acting_together(jacobian: Callable[[Array], Array], base: Array) -> BoolArra
 def independent_set(candidates: Sequence[int], together: BoolArray) -> list[int]:
     """Return a maximum independent set: no two of its members interact.
 
-    With many candidates the set is found greedily, and may not be a largest one.
+    With many candidates a greedy search is used, and the set may not be a largest one.
     """
     free = [k for k in candidates if not together[k, list(candidates)].any()]
     rest = [k for k in candidates if k not in set(free)]
     if len(rest) <= MAX_EXACT_SEARCH:
         return free + _maximum_independent_set(rest, together)
     chosen: list[int] = []
-    # Those that exclude the fewest others first.
+    # Candidates that exclude the fewest others come first.
     while rest:
         best = min(rest, key=lambda k: (int(together[k, rest].sum()), k))
         chosen.append(best)
@@ -257,7 +257,7 @@ class _DependenceAlgebra:
 def _kinks(
     field: VectorField, problem: Problem, number: int
 ) -> list[tuple[frozenset[int], frozenset[int]]]:
-    """Return which unknowns each state's equation depends on, and which through a kink.
+    """Return the unknowns on which each state's equation depends, and those in a kink.
 
     The pair of sets is empty for an equation without a kink, and so is the list for a model without
     any.

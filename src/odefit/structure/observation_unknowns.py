@@ -1,9 +1,9 @@
-"""Find unknowns that act on the observation alone, in a way that makes their optimum explicit.
+"""Unknowns that act on the observation alone, in a way that makes their optimum explicit.
 
 Scales and offsets enter observables linearly, or as factors under a logarithm; a standard deviation
-is a factor of the noise of its measurements. Here that is read off the expressions themselves, by
-an algebra that follows products, quotients and powers: nothing is decided at sample points, and
-what it cannot follow counts as general.
+is a factor of the noise of its measurements. This module derives it from the expressions
+themselves, by an algebra of products, quotients and powers: nothing is decided at sample points,
+and any other operation counts as general.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ Pair = tuple[int, int]
 class Form:
     """The dependence of an expression on some unknowns.
 
-    `degrees` maps each unknown to its degree of homogeneity: multiplied by c > 0, the unknown
-    multiplies the expression by c to that power; NaN without one. `pairs` are the sorted pairs by
-    which the second derivative may not be zero. `number` is the value of a constant expression,
-    else NaN.
+    `degrees` maps each unknown to its degree of homogeneity: scaling the unknown by c > 0 scales
+    the expression by c to that power; NaN without such a degree. `pairs` are the sorted pairs whose
+    second derivative may be nonzero. `number` is the value of a constant expression, else NaN.
     """
 
     degrees: Mapping[int, float] = field(default_factory=dict)
@@ -102,7 +101,7 @@ def _pairs(a: Form, b: Form) -> frozenset[Pair]:
 
 @dataclass(frozen=True)
 class ObservationUnknowns:
-    """Unknowns that no trajectory depends on, with an explicit optimum given the others.
+    """Unknowns without an effect on trajectories, with an explicit optimum given the others.
 
     Residuals are jointly linear in `linear`, and in the logarithms of the positive `logarithmic`.
     `deviations` are factors of standard deviations, and `units` of observables and their standard
@@ -116,17 +115,17 @@ class ObservationUnknowns:
 
     @property
     def indices(self) -> tuple[int, ...]:
-        """All of them, in the order of the unknowns."""
+        """All these unknowns, in the order of the unknowns."""
         return tuple(sorted({*self.linear, *self.logarithmic, *self.deviations, *self.units}))
 
 
 def observation_unknowns(problem: Problem) -> ObservationUnknowns:
-    """Return the unknowns of a problem that can be eliminated, as many as there are."""
+    """Return the largest set of unknowns of a problem that can be eliminated."""
     scalars = VectorField.of(problem.model, problem.conditions).scalars
     dynamic = {k for c in problem.conditions for k in dynamic_unknowns(c, scalars)}
     candidates = [k for k in range(len(problem.unknowns)) if k not in dynamic]
     series = list(_series(problem, candidates)) if candidates else []
-    # Under other densities than the normal one, none of them has an explicit optimum.
+    # Only under normal densities do they have an explicit optimum.
     apart = {k for s in series if not s.gaussian for k in {**s.observable.degrees, **s.sd.degrees}}
     candidates = [k for k in candidates if k not in apart]
     linear = [k for k in candidates if _quadratic(k, problem) and _is_linear(k, series)]
@@ -206,14 +205,14 @@ def _is_logarithmic(k: int, series: Sequence[_SeriesForm], problem: Problem) -> 
 
 
 def _power_as_deviation(k: int, series: Sequence[_SeriesForm], problem: Problem) -> float:
-    """Return the power to which unknown k is a factor of standard deviations; 0 if it is not."""
+    """Return the power with which unknown k is a factor of standard deviations; 0 if it is not."""
     if any(k in one.observable.degrees for one in series):
         return 0.0
     return _common_power(k, [one.sd for one in series], problem)
 
 
 def _power_as_unit(k: int, series: Sequence[_SeriesForm], problem: Problem) -> float:
-    """Return the power to which unknown k is a factor of values and noise; 0 if it is not."""
+    """Return the power with which unknown k is a factor of values and noise; 0 if it is not."""
     own = [one for one in series if k in {**one.observable.degrees, **one.sd.degrees}]
     if any(
         one.transformed or k not in one.observable.degrees or k not in one.sd.degrees for one in own

@@ -1,8 +1,8 @@
-"""Other values of the unknowns with the outputs of an answer, counted and found with little work.
+"""Other values of the unknowns with the outputs of an answer, counted and found cheaply.
 
-The exact count takes milliseconds for most models, and where it is 1, there is nothing to look
-for. Otherwise the solutions at a random point, which belong to the equations alone and are kept on
-disk, are carried to the answer, one path for each.
+The exact count takes milliseconds for most models, and if it is 1, there are no other solutions.
+Otherwise the solutions at a random point, which depend only on the equations and are cached on
+disk, are carried to the answer, along one path each.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ REAL_TOLERANCE = 1e-6
 """Relative imaginary part up to which a solution counts as real."""
 
 PER_RIGHT_HAND_SIDE = 1e4
-"""Operations that it takes to differentiate a right-hand side by an unknown, about."""
+"""Approximate number of operations for differentiating a right-hand side by an unknown."""
 
 LEAST_WORK = 5e6
-"""Operations that the count of a group of experiments may take, however many groups there are."""
+"""Number of operations for the count of a group of experiments, however many groups there are."""
 
 
 @dataclass(frozen=True, eq=False)
 class SameOutputs:
     """The values of the unknowns that no measurement can distinguish from given ones.
 
-    `possible` is their number and `found` how many were found, the given and complex ones included;
-    `real` are the other real ones, shape (m, n).
+    `possible` is their number and `found` the number of those found, including the given one and
+    complex ones; `real` are the other real ones, shape (m, n).
 
-    Where experiments have unknowns of their own alone, each may take any of its values whatever
-    the others take: the numbers are the products of those of the `groups`, and `real` has the
-    values that differ in one group alone, in the order of the groups.
+    If experiments share no unknowns, each may take any of its values independently of the others:
+    the numbers are the products of those of the `groups`, and `real` has the values that differ in
+    one group alone, in the order of the groups.
     """
 
     possible: int
@@ -57,10 +57,10 @@ class SameOutputs:
 
 @dataclass(frozen=True)
 class GroupOfOutputs:
-    """The numbers of solutions for a group of experiments, which `names` names."""
+    """The numbers of solutions for a group of experiments with the given `names`."""
 
     names: tuple[str, ...]
-    keys: tuple[str, ...]  # of the unknowns that act on these alone
+    keys: tuple[str, ...]  # of the unknowns that act only on these experiments
     possible: int
     found: int
     real: int
@@ -78,9 +78,9 @@ def same_outputs(
     """Count and find the values of the unknowns with the same outputs as `vector`, shape (n,).
 
     The count may take `work` operations (see :mod:`odefit.structure.series.deadline`), count and
-    search together `search_work`. None is returned where nothing is known: the work did not
-    suffice, the equations have inputs or no Taylor series, there are infinitely many solutions, or
-    some unknowns do not act before the first event.
+    search together `search_work`. Returns None if nothing is known: the work did not suffice, the
+    equations have inputs or no Taylor series, there are infinitely many solutions, or some unknowns
+    do not act before the first event.
     """
     parts = separate_parts(problem)
     if parts:
@@ -112,7 +112,7 @@ def _by_groups(
     seed: int,
     stop: Callable[[], bool],
 ) -> SameOutputs | None:
-    """Count and find the values of each group of experiments; None where one is not counted.
+    """Count and find the values of each group of experiments; None if one cannot be counted.
 
     Groups with the same equations have the same number, and their paths are followed together.
     """
@@ -151,10 +151,10 @@ def _by_groups(
 
 
 def _square(problem: Problem, work: float, seed: int) -> SquareSystem | None:
-    """Return the equations that determine all unknowns; None where these cannot be counted."""
+    """Return the equations that determine all unknowns; None if these cannot be counted."""
     size = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
     if problem.model.inputs or size * PER_RIGHT_HAND_SIDE > work:
-        return None  # the exact count takes inputs for functions that vary in every way
+        return None  # the exact count treats inputs as arbitrary functions
     spent = Deadline(work=work)
     try:
         system = DifferentiatedSystem(problem, free_states=False, deadline=spent)
@@ -174,7 +174,7 @@ def _same_outputs(
 ) -> list[SameOutputs] | None:
     """Count and find these values for answers to the same equations.
 
-    `work` is that of the count, and with the search, of all answers together.
+    `work` limits the count, and the count with the search of all answers together.
     """
     try:
         counted = _counted(answers[0], work, seed, stop)
@@ -193,7 +193,7 @@ def _counted(
 ) -> tuple[int, IndistinguishableSolutions | None, Callable[[], bool]] | None:
     """Return the number of solutions, those at a random point, and whether work is used up.
 
-    None stands for solutions that are not looked for or not found, and for an unknown number.
+    None stands for solutions that are not sought or not found, and for an unknown number.
     """
     problem, square, system = one.problem, one.square, one.square.system
     for_count, for_all = work
@@ -211,7 +211,7 @@ def _counted(
     total = None if stop() else counted_to(0)
     if total is None:
         return None
-    spent.work = None  # what comes now knows its limit itself, and leaves what it has found
+    spent.work = None  # the following code checks its own limit, and keeps its findings
     reach = Reach(-1, True, -1)
     if total > 1:
         reach = reach_at_start(system, seed, operations=for_count)
@@ -220,10 +220,10 @@ def _counted(
     if total == 1:
         return 1, None, late
     if problem.model.algebraic or any(e.lifting.definitions for e in system.expansions):
-        return None  # solutions may differ in auxiliary variables alone
+        return None  # solutions may differ only in auxiliary variables
     known = stored_indistinguishable(square, total, seed, late)
     if known is None:
-        # From given initial values the count is an upper bound alone.
+        # From given initial values the count is only an upper bound.
         return (total, None, late) if reach.generic else None
     if not reach.generic:
         same = same_later(square, known.solutions, known.parameters, reach.reached)
@@ -270,8 +270,8 @@ def _columns(one: _Answer) -> list[tuple[int, int]]:
 
 
 def _real(one: _Answer, total: int, unknowns: ComplexArray, at: ComplexArray) -> SameOutputs:
-    """Return the solutions, of which `unknowns` has all but the answer `at`."""
-    # Units differ from unknown to unknown: what is small is so beside its other values.
+    """Return the solutions; `unknowns` holds all of them but the answer `at`."""
+    # Units differ between unknowns: small means small compared with its other values.
     largest = np.maximum(np.abs(unknowns).max(axis=0, initial=0.0), np.abs(at))
     size_of = np.abs(unknowns) + 1e-9 * largest
     real = unknowns[(np.abs(unknowns.imag) <= REAL_TOLERANCE * size_of).all(axis=1)].real
@@ -282,7 +282,7 @@ def _real(one: _Answer, total: int, unknowns: ComplexArray, at: ComplexArray) ->
 
 
 def operations(system: DifferentiatedSystem) -> float:
-    """Return how many operations on Taylor coefficients the analysis takes, about."""
+    """Return the approximate number of operations on Taylor coefficients in the analysis."""
     for expansion in system.expansions:
         expansion.program.prepare()
     entries = sum(len(e.program.equations.tape.entries) for e in system.expansions)

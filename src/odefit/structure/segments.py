@@ -16,11 +16,11 @@ from odefit.problem.condition import Condition
 def scalar_segments(
     condition: Condition, unknowns: Sequence[Any], others: Mapping[str, Any], algebra: Algebra[Any]
 ) -> list[tuple[float, dict[str, Any]]]:
-    """Return when segments begin, and the values of all parameters and constants in them.
+    """Return the beginnings of segments, and the values of all parameters and constants there.
 
     A new segment begins at each event that assigns a parameter or constant; the first begins at
     minus infinity. Values are elements of `algebra`; `others` are names that assignments may use
-    beside parameters, constants, inputs and time. Raises KeyError for a name that is not there.
+    besides parameters, constants, inputs and time. Raises KeyError for an unknown name.
     """
     scalars = {
         name: bound_value(bound, condition.scalars, unknowns, algebra)

@@ -1,10 +1,9 @@
-"""Quantities that cannot be negative, which follows from the equations and the bounds alone.
+"""Quantities that cannot be negative according to the equations and the bounds alone.
 
 A state stays nonnegative if it starts so and its right-hand side cannot be negative where the state
-is zero and the others of its kind are not negative. Intervals, rounded outwards, say which values
-are possible: nothing is found where only an identity, such as a conserved total, keeps a quantity
-from being negative. Bands of predictions end at zero for this reason, and global methods bound
-states by it.
+is zero and the others of its kind are nonnegative. Intervals, rounded outwards, give the possible
+values: they miss quantities that only an identity, such as a conserved total, keeps from being
+negative. Bands of predictions end at zero for this reason, and global methods bound states by it.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Range:
 
     def __truediv__(self, other: Range) -> Range:
         if self.low == self.high == 0.0:
-            return self  # wherever there is a quotient
+            return self  # wherever the quotient exists
         if other.low < 0.0 < other.high or other.low == other.high == 0.0:
             return ANYTHING
         ends = sorted(
@@ -88,14 +87,14 @@ _IMAGES: Mapping[str, Range] = {
 
 
 class RangeAlgebra:
-    """The algebra of ranges: what an expression can be, without looking at what is correlated."""
+    """The algebra of ranges: the possible values of an expression, ignoring correlations."""
 
     def number(self, text: str) -> Range:
         """Return a number."""
         return Range(float(text), float(text))
 
     def power(self, base: Range, exponent: Range) -> Range:
-        """Return a power; of a base that may be negative, only even powers are known."""
+        """Return a power; if the base may be negative, only even powers are known."""
         if base.low == base.high == 0.0 < exponent.low:
             return base
         if base.nonnegative:
@@ -121,13 +120,13 @@ RANGES = RangeAlgebra()
 def nonnegative_names(problem: Problem, condition: Condition) -> frozenset[str]:
     """Return the states and observables that cannot be negative in an experiment.
 
-    Every unknown is anywhere within its bounds.
+    Every unknown may be anywhere within its bounds.
     """
     known = _scalars(problem, condition)
     known[TIME] = Range(condition.t0)
     for name, given in condition.inputs.items():
         low, high = float(np.min(given.values)), float(np.max(given.values))
-        cubic = problem.model.inputs[name] == "cubic"  # a spline swings beyond its points
+        cubic = problem.model.inputs[name] == "cubic"  # a spline may exceed the range of its points
         known[name] = ANYTHING if cubic else Range(low, high)
     known |= dict.fromkeys(problem.model.algebraic, ANYTHING)
     field = problem.model
@@ -148,7 +147,7 @@ def _of(expression: Expression, ranges: Mapping[str, Range]) -> Range:
 
 
 def _scalars(problem: Problem, condition: Condition) -> dict[str, Range]:
-    """Return the ranges of parameters and constants, whatever events assign to them."""
+    """Return the ranges of parameters and constants, including values that events assign."""
     given = condition.scalars
     found = {n: _bounds(problem, b) for n, b in given.items() if not isinstance(b, Expression)}
     for name, bound in given.items():
@@ -160,7 +159,7 @@ def _scalars(problem: Problem, condition: Condition) -> dict[str, Range]:
         found[name] = ANYTHING
     for name in changed:
         values = [a[name] for a in condition.assignments if name in a]
-        known = all(v.names <= found.keys() for v in values)  # a state may have any sign here
+        known = all(v.names <= found.keys() for v in values)  # the sign of a state is unknown here
         if known:
             found[name] = _hull([before[name], *(_of(v, found) for v in values)])
     return found

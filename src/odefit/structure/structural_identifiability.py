@@ -35,14 +35,14 @@ class UnknownIdentifiability:
     key
         The unknown's name.
     status
-        ``"globally"`` or ``"locally"`` identifiable (one value, or several); ``"in combination"``
-        with others alone; ``"no effect"`` on any output; ``"outside"`` the analysis, because it
-        acts on the noise alone, or only after the first event; ``"undecided"`` where the time
-        limit ended the analysis before, or where the derivatives that were looked at do not
-        determine it and higher ones may.
+        ``"globally"`` or ``"locally"`` identifiable (one value, or several); only ``"in
+        combination"`` with others; ``"no effect"`` on any output; ``"outside"`` the analysis,
+        because it acts on the noise alone, or only after the first event; ``"undecided"`` if the
+        time limit ended the analysis before, or if the examined derivatives do not determine it and
+        higher ones may.
     values
-        How many values agree with all outputs; None where they are not counted, or infinitely
-        many.
+        The number of values that agree with all outputs; None if they are not counted, or
+        infinitely many.
     remark
         A remark on the status; it may be empty.
     """
@@ -79,29 +79,29 @@ class StructuralIdentifiability:
     problem
         The problem's name.
     unknowns
-        How far each unknown of the problem is identifiable, in the problem's order.
+        The identifiability of each unknown, in the problem's order.
     solutions
-        Number of solutions that agree with all outputs, complex ones included; where some
-        unknowns are not identifiable, the number when `given` are given. None where they were
-        not counted.
+        Number of solutions that agree with all outputs, including complex ones; if some unknowns
+        are not identifiable, the number with the values of `given` fixed. None if they were not
+        counted.
     given
-        Unknowns that have to be given a value so that there are finitely many solutions.
+        Unknowns that must be fixed so that there are finitely many solutions.
     combinations
         Functions of the non-identifiable unknowns that are identifiable, at least locally.
     missing
         Number of further such functions, which are neither monomials nor linear forms.
     orders
-        For each experiment, the highest derivative that is needed of each measured output; -1
-        where the output itself is not needed.
+        For each experiment, the highest required derivative of each measured output; -1 if the
+        output itself is not needed.
     error
-        Upper bound of the probability that an unknown was found not to be identifiable although
-        it is.
+        Upper bound of the probability that an identifiable unknown was found not to be
+        identifiable.
     doubt
-        Probability that there are more solutions than were counted.
+        Probability that there are more solutions than counted.
     remarks
-        Sentences that say what limits these findings.
+        Sentences on the limits of these findings.
     reason
-        Why no analysis was possible; empty where it was.
+        The reason why no analysis was possible; empty if it was.
     seconds
         Seconds that the analysis took.
     exact
@@ -109,8 +109,8 @@ class StructuralIdentifiability:
     unfinished
         Whether the limit ended the analysis early.
     reached
-        The highest order of derivative that was looked at, where higher ones may determine more
-        unknowns: around given initial values such as zeros. None where they cannot.
+        The highest examined order of derivative, if higher ones may determine more unknowns: around
+        given initial values such as zeros. None if they cannot.
     """
 
     problem: str
@@ -130,7 +130,7 @@ class StructuralIdentifiability:
     reached: int | None = None
 
     def __getitem__(self, key: str) -> UnknownIdentifiability:
-        """Return how far the unknown of that name is identifiable."""
+        """Return the identifiability of the unknown with a name."""
         for found in self.unknowns:
             if found.key == key:
                 return found
@@ -188,14 +188,14 @@ class StructuralIdentifiability:
 
     @property
     def _limit(self) -> str:
-        """The reason why the analysis of some unknowns ended undecided."""
+        """The reason why the analysis of some unknowns remained undecided."""
         if self.reached is None:
             return "the limit"
         return f"the derivatives up to order {self.reached}"
 
     @property
     def _solutions(self) -> str:
-        """A sentence on the number of solutions; empty where that says nothing."""
+        """A sentence on the number of solutions; empty if that adds nothing."""
         one = len(self.given) == 1
         values = "the value of" if one else "values of"
         are = "is" if one else "are"
@@ -214,7 +214,7 @@ class StructuralIdentifiability:
 
     @property
     def sureness(self) -> str:
-        """Sentences that say how far the findings can be trusted."""
+        """Sentences on the reliability of the findings."""
         if self.reason or not self.unknowns:
             return ""
         parts = []
@@ -253,8 +253,8 @@ class StructuralIdentifiability:
     def table(self) -> pd.DataFrame:
         """The findings as a table indexed by key.
 
-        Columns are ``status``, ``identifiable`` (True, False, or missing where the structure says
-        nothing or the time did not suffice), ``values`` (how many; missing where not counted or
+        Columns are ``status``, ``identifiable`` (True, False, or missing if the structure does not
+        decide or the time did not suffice), ``values`` (their number; missing if not counted or
         infinite) and ``remark``.
         """
         require("pandas")
@@ -271,7 +271,7 @@ class StructuralIdentifiability:
         )
 
     def lines(self) -> Iterator[str]:
-        """Yield everything that stands below the table, one or two sentences a line."""
+        """Yield the lines below the table, one or two sentences each."""
         yield self.sentence
         if self.reason:
             return
@@ -289,7 +289,7 @@ class StructuralIdentifiability:
             yield self.sureness
 
     def _order_lines(self) -> Iterator[str]:
-        """Yield lines that say which derivatives are needed."""
+        """Yield lines on the required derivatives."""
         groups: dict[str, list[str]] = {}
         for experiment, orders in self.orders.items():
             words = ", ".join(f"{name} {n}" for name, n in orders.items() if n >= 0)

@@ -13,13 +13,13 @@ ORDER = 16
 """Order of the Taylor series."""
 
 ACCURACY = 1e-13
-"""Relative size of the last terms of the Taylor series that a step may have."""
+"""Largest relative size of the last terms of the Taylor series of a step."""
 
 MAX_STEPS = 400
 """Largest number of steps; equations that need more are stiff."""
 
 MIN_STEP = 1e-4
-"""Step, relative to the whole way, below which the solution counts as ending: towards a pole
+"""Step, relative to the whole interval, below which the solution is assumed to end: towards a pole
 steps shrink geometrically."""
 
 
@@ -40,7 +40,7 @@ def taylor_integrate(
         if there is None:
             return None
         now, moved = stop, there
-        if stop != end:  # an input that jumps takes algebraic variables with it
+        if stop != end:  # a jump of an input changes algebraic variables
             moved = fill_dependent_states(system, k, there, stop, before=back)
     return moved
 
@@ -55,7 +55,7 @@ def _corners(expansion: Expansion) -> set[float]:
 def _integrate_smoothly(
     system: DifferentiatedSystem, k: int, values: ComplexArray, start: float, end: float
 ) -> ComplexArray | None:
-    """Integrate as :func:`taylor_integrate` does, where inputs are smooth on the way."""
+    """Integrate like :func:`taylor_integrate` over an interval with smooth inputs."""
     expansion = system.expansions[k]
     place = {name: i for i, name in enumerate(system.names)}
     states = [n for n in expansion.lifting.states if n in expansion.states]
@@ -84,7 +84,7 @@ def _step(series: ComplexArray) -> float:
     sizes = np.abs(series)
     steps = [np.inf]
     for order in (ORDER - 1, ORDER):
-        # A state is as large as the largest of its first terms, each of which has its own unit.
+        # The size of a state is the largest of its first terms, each in its own unit.
         powers = order - np.arange(order // 2)
         with np.errstate(all="ignore"):
             ratios = ACCURACY * sizes[: len(powers)] / sizes[order]

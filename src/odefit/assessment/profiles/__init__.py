@@ -1,4 +1,4 @@
-"""Profile likelihoods: intervals that hold where the model is far from linear."""
+"""Profile likelihoods: intervals that hold even if the model is far from linear."""
 
 from odefit.assessment.profiles.parts import Profile, ProfilesData
 

@@ -31,7 +31,7 @@ class SideCheckpoint:
         return None if record is None else _from_json(record, len(vector))
 
     def add(self, task: Task, vector: Array, side: Side) -> None:
-        """Keep a finished side, unless its worker died before it had an end."""
+        """Store a finished side, unless its worker died before it had an end."""
         if side.end == "stopped" or side.vectors.shape[1] != len(vector):
             return
         name = _name(task, vector)
@@ -50,7 +50,7 @@ class SideCheckpoint:
 
 
 def _from_json(record: Any, n: int) -> Side | None:
-    """Return the side of a record; None where the record is damaged: it counts as not done."""
+    """Return the side of a record; None if the record is damaged: it counts as not done."""
     try:
         at = numbers(record["at"])
         rows = [numbers(row, n) for row in record["vectors"]]
@@ -75,7 +75,7 @@ def _from_json(record: Any, n: int) -> Side | None:
 
 
 def _name(task: Task, vector: Array) -> str:
-    """Return the key of a record: which side or point, at which optimum, from which start."""
+    """Return the key of a record: the side or point, the optimum, and the start."""
     starts = [np.array(values).tobytes() for values in (task.start, task.fit)]
     digest = hashlib.sha256(vector.tobytes() + b"".join(starts)).hexdigest()[:16]
     where = f" at {task.at!r}" if task.fit else ""

@@ -1,11 +1,11 @@
 """A problem on shooting nodes in coordinates in which equations and data are nearly straight.
 
-Where a trajectory follows an unstable solution, one integration from the initial values needs the
-unknowns to many digits: best fits then lie in a valley that is as narrow as that. On nodes the
-valley is wide (H. G. Bock, Recent advances in parameter identification techniques for O.D.E.,
-1983). Here are residuals and continuity conditions with their derivatives. Unknowns on a
-logarithmic scale and the values of nodes have the inverse hyperbolic sine as their coordinate: a
-logarithm where they are large, and linear where they hardly act.
+If a trajectory follows an unstable solution, one integration from the initial values needs the
+unknowns to many digits: best fits then lie in an equally narrow valley. On nodes the valley is wide
+(H. G. Bock, Recent advances in parameter identification techniques for O.D.E., 1983). This module
+computes residuals and continuity conditions with their derivatives. Unknowns on a logarithmic scale
+and the values of nodes have the inverse hyperbolic sine as their coordinate: a logarithm where they
+are large, and linear where they have little effect.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ SLIGHT = 3.0
 """Effect of a change by a factor e below which the coordinate of an unknown is linear."""
 
 CONTINUITY = 10.0
-"""Effect of a relative change of the end of an interval, beside that of a standard deviation."""
+"""Effect of a relative change of the end of an interval, in units of that of a standard
+deviation."""
 
 GROWTH = 30.0
-"""Growth of a deviation over an interval from which on the interval is halved."""
+"""Growth of a deviation over an interval above which the interval is halved."""
 
 SHORTEST = 1e-4
-"""Length of an interval, relative to that of its trajectory, that is not halved any more."""
+"""Length of an interval, relative to that of its trajectory, below which it is not halved."""
 
 
 @dataclass(frozen=True, eq=False)
 class Straightened:
-    """One coordinate for each unknown: asinh(x/2e) where its scale is logarithmic, else x/e.
+    """One coordinate for each unknown: asinh(x/2e) on a logarithmic scale, else x/e.
 
     `units` are the values e, shape (n,); the bounds are those in coordinates.
     """
@@ -94,8 +95,8 @@ class Joint:
     """Residuals and continuity conditions at a point, with their derivatives by all coordinates.
 
     The coordinates are those of the n unknowns, then those of all nodes but the first of each
-    condition, which follow from the unknowns; `nodes`, shape (K, N), has these filled in. `gaps`
-    are the ends of intervals less the nodes there, shape (q,). `growth` is the largest growth of a
+    condition, which the unknowns determine; `nodes`, shape (K, N), includes the first ones. `gaps`
+    are the ends of intervals minus the nodes there, shape (q,). `growth` is the largest growth of a
     deviation over each interval that ends at a node.
     """
 
@@ -114,9 +115,8 @@ class Joint:
 class JointProblem:
     """The forward map of a problem on nodes, in straightened coordinates.
 
-    The first of each condition's `times` is its t0. The sizes of states that are not measured
-    follow from `vector`. `inner` are the numbers of the nodes that are free, shape (K -
-    conditions,).
+    The first of each condition's `times` is its t0. The sizes of unmeasured states follow from
+    `vector`. `inner` are the numbers of the free nodes, shape (K - conditions,).
     """
 
     def __init__(self, forward: ForwardMap, times: Sequence[Array], vector: Array) -> None:
@@ -191,7 +191,7 @@ class JointProblem:
         )
 
     def units(self, at: Joint, coordinates: Straightened) -> Array:
-        """Return the units of coordinates that suit the neighbourhood of a point, shape (n,)."""
+        """Return the units of coordinates suited to the neighbourhood of a point, shape (n,)."""
         n = len(at.vector)
         squares = np.sum(at.by_coordinate[:, :n] ** 2, axis=0)
         squares += CONTINUITY**2 * np.sum(at.gaps_by_coordinate[:, :n] ** 2, axis=0)
@@ -199,9 +199,9 @@ class JointProblem:
         return units_by_effect(self._problem, at.vector, effects)
 
     def stiffness(self, at: Joint) -> float:
-        """Return the largest change of the residuals by a relative change of the unknowns alone.
+        """Return the largest change of the residuals for a relative change of the unknowns alone.
 
-        It is that of one integration from the initial values; infinite where it overflows.
+        It is that of one integration from the initial values; infinite if it overflows.
         """
         n, size = len(at.vector), at.nodes.shape[1]
         place = {int(node): n + i * size for i, node in enumerate(self.inner)}
@@ -219,7 +219,7 @@ class JointProblem:
         return float(np.linalg.norm(jacobian, 2)) if np.isfinite(jacobian).all() else math.inf
 
     def finer(self, at: Joint) -> list[Array] | None:
-        """Return node times at which no interval lets deviations grow much; None if none does."""
+        """Return node times with all intervals of large growth halved; None if there are none."""
         found = []
         for k, times in enumerate(self.times):
             least = SHORTEST * (times[-1] - times[0])
@@ -241,8 +241,8 @@ class JointProblem:
             new.append(old[before] != times)
             begun += len(old)
         found, fresh = np.concatenate(nodes), np.concatenate(new)
-        # A new node begins like the one before it: what could be integrated for the whole interval
-        # can be for a part of it, and its end is where the new node belongs.
+        # A new node begins like the previous one: an interval that could be integrated as a whole
+        # can be integrated in part, and the end of that part is the new node.
         ends = self.evaluate(coordinates, at.unknowns, found, at.choice)
         if isinstance(ends, str):
             return ends
@@ -270,7 +270,7 @@ class Curvature:
 
 
 class Tangents:
-    """The linearised problem at a point: its null space, its shortest correction, multipliers.
+    """The linearised problem at a point: its null space, shortest correction and multipliers.
 
     `columns` are the numbers of the free coordinates: k unknowns, the `others`, then all nodes,
     shape (w,); `null` is an orthonormal basis of the steps that keep the linearised conditions,
@@ -296,7 +296,7 @@ class Tangents:
             upper = hstack([eye_array(self._width), matrix.T])
             lower = hstack([matrix, csc_array((self._equations, self._equations))])
             self._factors = splu(csc_array(vstack([upper, lower])))
-            for _ in range(2):  # projected twice, rounding is gone
+            for _ in range(2):  # a second projection removes rounding
                 spread = self._solved(spread, np.zeros((self._equations, free + 3)))[: self._width]
         self.null = np.linalg.svd(spread, full_matrices=False)[0][:, :free]
 
@@ -313,7 +313,7 @@ class Tangents:
     def multipliers(self, near: BoolArray) -> Array:
         """Return the multipliers of the conditions at which the gradient nearly vanishes.
 
-        `near` tells which unknowns are at a bound that holds them, shape (k,).
+        `near` marks unknowns held at a bound, shape (k,).
         """
         if not self._equations:
             return np.zeros(0)
@@ -333,7 +333,7 @@ class Tangents:
         return np.asarray(self.null @ vt[rank:].T)
 
     def unmoved(self, step: Array, near: BoolArray) -> Array:
-        """Return a step with a part of the null space added, so that some unknowns do not move."""
+        """Return a step plus a part of the null space, so that some unknowns do not move."""
         if not near.any():
             return step
         moved = np.linalg.lstsq(

@@ -1,9 +1,9 @@
-"""Coordinates in which refits are short: in each, the residuals are as straight as can be.
+"""Coordinates in which refits are short: in each, the residuals are as linear as possible.
 
-An unknown on a logarithmic scale that hardly acts where it is, such as a rate near zero at its
-lower bound, acts in proportion to its value: its logarithm would have to run far before anything
-happens, and then everything does. The unknown itself is the better coordinate there, and its
-reciprocal where it hardly acts because it is large.
+An unknown on a logarithmic scale with little effect at its value, such as a rate near zero at its
+lower bound, acts in proportion to its value: its logarithm would have to change much before it has
+any effect. The unknown itself is the better coordinate there, and its reciprocal if it has little
+effect because it is large.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.problem.problem import Problem
 
 SLIGHT_EFFECT = 1.0
-"""Effect of a change by a factor e, in standard deviations, below which an unknown hardly acts."""
+"""Effect of a change by a factor e, in standard deviations, below which an unknown has little
+effect."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class Coordinates:
 
     @classmethod
     def of(cls, problem: Problem, vector: Array, effects: Array) -> Coordinates:
-        """Return the coordinates that suit the neighbourhood of a vector.
+        """Return the coordinates suited to the neighbourhood of a vector.
 
         `effects` are those of a change of each unknown by a factor e, in standard deviations.
         """
@@ -42,7 +43,7 @@ class Coordinates:
         slight = positive & (effects < SLIGHT_EFFECT)
         lower, upper = np.maximum(problem.lower, 0.0), problem.upper
         with np.errstate(all="ignore"):
-            # Which bound is nearer on a logarithmic scale; without bounds it is small.
+            # The bound that is nearer on a logarithmic scale; without bounds it counts as small.
             large = (vector / lower) > (upper / vector)
         reciprocal = slight & large & (lower > 0)
         logarithm = positive & ~slight

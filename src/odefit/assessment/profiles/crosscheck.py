@@ -1,9 +1,9 @@
-"""Limits of profiles beside the best fits that the other profiles have come across.
+"""Limits of profiles compared with the best fits found by other profiles.
 
 A curve that follows a worse branch meets its limit too early. Each point of every other profile is
-a fit as well: one that lies beyond a limit, or clearly below the curve before it, shows that the
-curve is not the lowest there. This costs no evaluation of the model. It can refute a limit, not
-prove one.
+a fit as well: a fit beyond a limit, or clearly below the curve before it, shows that the curve is
+not the lowest there. This needs no evaluation of the model. It can refute a limit, but not prove
+one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from odefit.assessment.profiles.parts import Side
 from odefit.common.arrays import Array
 
 BELOW = 0.02
-"""Deviance below the limit, relative to it, from which on a fit beyond a limit refutes it."""
+"""Deviance below the limit, relative to it, above which a fit beyond the limit refutes it."""
 
 ASIDE = 0.01
-"""Distance beyond a limit, relative to its distance from the estimate, that rounding explains."""
+"""Distance beyond a limit, relative to its distance from the estimate, that may be rounding."""
 
 UNDERCUT = 0.1
-"""Deviance below the curve, relative to the limit, from which on a fit inside refutes the limit."""
+"""Deviance below the curve, relative to the limit, above which a fit inside refutes the limit."""
 
 
 def contradicted(
@@ -37,7 +37,7 @@ def contradicted(
     origins: Sequence[str],
     logarithmic: bool,
 ) -> Side:
-    """Return a side, without its limit where fits of other profiles refute it.
+    """Return a side, without its limit if fits of other profiles refute it.
 
     `sign` is 1 for the side of larger values, else -1; `first` is the coordinate of the estimate.
     The points of the other profiles, shape (m,), are given by the coordinate of this unknown, the
@@ -59,7 +59,7 @@ def refutation(
     origins: Sequence[str],
     logarithmic: bool,
 ) -> tuple[int, str] | None:
-    """Return the number of the fit that refutes the limit of a side, and how; None if none does.
+    """Return the fit that refutes the limit of a side, and the reason; None if there is none.
 
     The arguments are those of :func:`contradicted`.
     """
@@ -84,7 +84,7 @@ def refutation(
     excess = np.where(within, _curve(side, sign, first, outward) - deviances, -math.inf)
     below = excess > UNDERCUT * limit
     if below.any():
-        # The one closest to the estimate: a curve that is traced from there covers all beyond.
+        # The one closest to the estimate: a curve traced from there covers everything beyond.
         k = int(np.argmin(np.where(below, outward, math.inf)))
         reason = (
             f"this curve meets the limit at {value(side.limit)}, but the profile of {origins[k]} "
@@ -98,8 +98,8 @@ def refutation(
 def _curve(side: Side, sign: int, first: float, outward: Array) -> Array:
     """Return the deviance of the curve at some distances from the estimate.
 
-    It is the lower of the cubics through the points with their derivatives and of straight lines:
-    what is below both is below the curve, whether it bends or has a kink.
+    It is the lower of the cubics through the points with their derivatives and of straight lines: a
+    value below both is below the curve, whether it bends or has a kink.
     """
     from scipy.interpolate import CubicHermiteSpline
 

@@ -1,7 +1,7 @@
 """Constrained minimisers: the best fit for each value of one quantity.
 
 An unknown is held (:mod:`odefit.assessment.profiles.held`), any other quantity is pulled
-(:mod:`odefit.assessment.profiles.pulled`). What both share is here.
+(:mod:`odefit.assessment.profiles.pulled`). This module contains their common parts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ MAX_EVALUATIONS = 100
 """Largest number of evaluations of one corrector."""
 
 SLACK = 2e-3
-"""Rise of the cost, in variances of the residuals, that a shorter prediction may make."""
+"""Rise of the cost, in variances of the residuals, that is allowed for a shorter prediction."""
 
 STALLED = 0.05
-"""Promised decrease of the cost, in variances of the residuals, at which no refit may end."""
+"""Predicted decrease of the cost, in variances of the residuals, at which no refit may end."""
 
 ASTRAY = 8.0
-"""Rise of the cost, in variances of the residuals, from which on a prediction is compared with the
-point before."""
+"""Rise of the cost, in variances of the residuals, above which a prediction is compared with the
+previous point."""
 
 NO_EFFECT = 1e-100
 """Singular value of a Jacobian with columns of unit length, or of no length, that counts as 0."""
@@ -44,7 +44,7 @@ class Point:
     `slope` is the derivative of the lowest cost, `curvature` its second one in the Gauss-Newton
     model. `tangent` holds the derivatives of all unknowns by the coordinate, from the implicit
     function theorem with the Gauss-Newton matrix; `effects` those of a change of each by a factor
-    e, in standard deviations. `steps` counts those of the minimisation where evaluations do not
+    e, in standard deviations. `steps` counts the steps of the minimisation if evaluations do not
     measure its difficulty.
     """
 
@@ -62,7 +62,7 @@ class Point:
 
 
 class Final(str):
-    """A reason why there is no point that holds for all points nearby, too."""
+    """A reason for a missing point that also applies to all nearby points."""
 
 
 class Family(Protocol):
@@ -73,7 +73,7 @@ class Family(Protocol):
 
     @property
     def lower(self) -> float:
-        """The least value of the coordinate."""
+        """The smallest value of the coordinate."""
 
     @property
     def upper(self) -> float:
@@ -81,13 +81,13 @@ class Family(Protocol):
 
     @property
     def exact(self) -> bool:
-        """True if a point lies exactly where it is asked for."""
+        """True if points lie exactly at the requested values."""
 
     def first(self) -> Point | str:
         """Return the point of the optimum, or why there is none."""
 
     def point(self, near: Sequence[Point], at: float, gain: float) -> Point | str:
-        """Return the point at a value (near it for a quantity that is pulled), or a reason.
+        """Return the point at a value (or near it for a pulled quantity), or a reason.
 
         The start is predicted from one or two points of the family, the nearest last. A decrease of
         the cost by `gain` is too small for another step.
@@ -95,7 +95,7 @@ class Family(Protocol):
 
 
 def between(near: Sequence[Point], at: float, coordinates: Coordinates) -> Array | None:
-    """Return the coordinates at a value between two points, by cubics; None where it is outside."""
+    """Return the coordinates at a value between two points, by cubics; None if it is outside."""
     if len(near) < 2 or not (at - near[0].at) * (at - near[1].at) < 0:
         return None
     low, high = near
@@ -112,7 +112,7 @@ def between(near: Sequence[Point], at: float, coordinates: Coordinates) -> Array
 
 
 def bend(near: Sequence[Point], at: float, coordinates: Coordinates) -> Array:
-    """Return what the change of the tangent since the point before adds to a step."""
+    """Return the contribution of the change of the tangent since the previous point to a step."""
     here = near[-1]
     if len(near) < 2 or near[-2].at == here.at:
         return np.zeros(len(here.vector))
@@ -120,13 +120,13 @@ def bend(near: Sequence[Point], at: float, coordinates: Coordinates) -> Array:
     tangent = here.tangent / coordinates.derivative(here.vector)
     old = before.tangent / coordinates.derivative(before.vector)
     bend = 0.5 * (at - here.at) ** 2 * (tangent - old) / (here.at - before.at)
-    # The change of a tangent that a bound has begun or ceased to hold says nothing.
+    # The change of a tangent is meaningless if a bound has begun or ceased to hold.
     return np.where((here.tangent != 0) & (before.tangent != 0), bend, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A cost with its Gauss-Newton model in the coordinates that are minimised."""
+    """A cost with its Gauss-Newton model in the coordinates of the minimisation."""
 
     cost: float
     residuals: Array
@@ -161,7 +161,7 @@ class Common:
         gain: float,
         sensible: float = math.inf,
     ) -> tuple[Model, Array] | str:
-        """Return the minimum from the first start, or another that is better where it is astray."""
+        """Return the minimum from the first start, or from a better one if the first is astray."""
         known: dict[bytes, Model | None] = {}
 
         def once(u: Array) -> Model | None:
@@ -193,12 +193,12 @@ class Common:
         if math.isfinite(gain):
             left = promised_decrease(model.residuals, model.jacobian, minimum.vector, lower, upper)
             if left > STALLED * self._sd**2:
-                # No step is short enough to gain what is promised: the end would be a wrong one.
+                # No step is short enough to gain the predicted decrease: the end would be wrong.
                 return "a refit stalled before its optimum"
         return model, minimum.vector
 
     def _effects(self, model: Model) -> Array:
-        """Return the values over their standard errors, those at bounds among them."""
+        """Return the values over their standard errors, including unknowns at bounds."""
         return values_over_errors(model.evaluation.jacobian, model.vector, self._sd)
 
 
@@ -226,5 +226,5 @@ def _tolerances(gain: float) -> Tolerances:
 
 
 def unbound(x: Array, gradient: Array, low: Array, high: Array) -> BoolArray:
-    """Return which components no bound holds."""
+    """Return the components that are not held at a bound."""
     return np.asarray(~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))))

@@ -65,7 +65,7 @@ class HeldUnknown(Common):
         sensible = here.cost + ASTRAY * self._sd**2
         found = self._solve(at, starts, coordinates, here.choice, gain, sensible)
         if isinstance(found, str) and math.isfinite(gain):
-            # Where the others cannot follow at once, the unknown is not held but pulled.
+            # If the others cannot follow at once, the unknown is pulled instead of held.
             pulled = self._pulled(here)
             again = pulled.point([here], at, gain)
             self.evaluations += pulled.evaluations
@@ -79,7 +79,7 @@ class HeldUnknown(Common):
         return np.log10(values) if self._logarithmic else np.asarray(values)
 
     def lowest(self, near: Point, at: float, gain: float, evaluations: int) -> float:
-        """Return the lowest cost at a value that a few evaluations find; infinite if they fail."""
+        """Return the lowest cost at a value found by a few evaluations; infinite if they fail."""
         coordinates = Coordinates.of(self._problem, near.vector, near.effects)
         start = self._predicted([near], at, coordinates)
         others = self._others
@@ -93,7 +93,7 @@ class HeldUnknown(Common):
         found = minimum.evaluation
         if found is None:
             return math.inf
-        # What a further step promises is counted as gained.
+        # The predicted gain of a further step is counted.
         at_end = found.residuals, found.jacobian, minimum.vector
         return found.cost - promised_decrease(*at_end, low, high)
 
@@ -104,10 +104,10 @@ class HeldUnknown(Common):
         return found
 
     def _predicted(self, near: Sequence[Point], at: float, coordinates: Coordinates) -> Array:
-        """Return the coordinates that are expected, shape (n,).
+        """Return the predicted coordinates, shape (n,).
 
-        The step is that to the minimum of the Gauss-Newton model within the bounds: where a bound
-        holds none of them, it is the tangent of the implicit function theorem.
+        The step leads to the minimum of the Gauss-Newton model within the bounds; if no bound is
+        active, it is the tangent of the implicit function theorem.
         """
         found = between(near, at, coordinates)
         if found is not None:
@@ -158,7 +158,7 @@ class HeldUnknown(Common):
         return Point(
             at,
             model.cost,
-            # At a minimum, the derivative by the unknown itself; errors of the others drop out.
+            # At a minimum, the derivative by the unknown itself; errors of the others cancel.
             float(along @ model.residuals),
             float(along @ along),
             model.vector,

@@ -1,9 +1,9 @@
 """The best fit on nodes under continuity: Newton's method in the null space of the conditions.
 
 A step goes to the minimum of a quadratic model among all points that satisfy the linearised
-continuity conditions, within bounds and a radius; what it leaves of the gaps is closed at once (a
-second-order correction), so that steps may be long where the conditions bend. The model is that
-of Gauss and Newton; where that converges slowly, second derivatives of the Lagrangian by
+continuity conditions, within bounds and a radius. The remaining gaps are closed at once (a
+second-order correction), so that steps may be long even if the conditions are curved. The model is
+that of Gauss and Newton; if that converges slowly, second derivatives of the Lagrangian by
 differences are added (J. Nocedal and S. J. Wright, Numerical Optimization, 2006, chapter 18).
 """
 
@@ -33,32 +33,33 @@ MAX_STEPS = 150
 """Largest number of steps of one minimisation."""
 
 SLOW = 5
-"""Number of steps after which second derivatives are computed, anew each time."""
+"""Number of steps between computations of second derivatives."""
 
 FAR = 2.0
-"""Largest gap of a start, in coordinates: beyond, it is too far off."""
+"""Largest gap of a start, in coordinates; with a larger one, it is too far off."""
 
 CLOSED, JOINED = 1e-5, 1e-7
-"""Largest gap of a minimum, and the one from which on it is closed once more."""
+"""Largest gap of a minimum, and the gap above which it is closed once more."""
 
 NEAR = 1e-2
-"""Gap below which second derivatives are worth their evaluations."""
+"""Gap below which second derivatives justify their evaluations."""
 
 DIFFERENCES = (1e-3, -1e-3, 1e-5, -1e-5)
-"""Steps of the differences, in coordinates, the first that can be evaluated within the bounds."""
+"""Steps of the differences, in coordinates; the first one that can be evaluated within the bounds
+is used."""
 
 SHORTEST = 1e-7
 """Radius, in coordinates, below which the search is given up."""
 
 AT_BOUND = 1e-8
-"""Distance from a bound, in coordinates, that counts as none."""
+"""Distance from a bound, in coordinates, that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedMinimum:
     """The end of a minimisation on nodes.
 
-    `near` tells which of the free unknowns bounds hold, `multipliers` are those of the continuity
+    `near` marks the free unknowns held at bounds, `multipliers` belong to the continuity
     conditions, shape (q,). If `stopped`, the point is the best so far, and its gaps may be open.
     """
 
@@ -71,7 +72,7 @@ class JoinedMinimum:
 
 
 class Minimiser:
-    """Minimises the cost on nodes under continuity, all unknowns but the `others` held.
+    """Minimises the cost on nodes under continuity, with all unknowns but the `others` held.
 
     `evaluate` takes the coordinates of unknowns and nodes. When `stop` returns True, the search
     ends with the best point so far.
@@ -153,10 +154,10 @@ class Minimiser:
         return JoinedMinimum(at, tangents, near, multipliers, steps)
 
     def closing(self, tangents: Tangents, new: Joint, near: BoolArray) -> Array:
-        """Return the shortest step that closes the gaps of a new point and keeps to the bounds.
+        """Return the shortest step that closes the gaps of a new point within the bounds.
 
-        A step that left them would be cut there, and would close only a part of the gaps: what is
-        at a bound, and what would leave it, does not move.
+        A step beyond the bounds would be cut off, and close only a part of the gaps: unknowns at a
+        bound, or about to leave it, do not move.
         """
         shortest = tangents.correction(new.gaps)
         low, high = self._room(new)
@@ -213,7 +214,7 @@ class Minimiser:
                     new = again
                 ratio = (merit(at) - merit(new)) / max(predicted, 1e-300)
                 if predicted < 1e-3 * gain and merit(new) <= merit(at) + gain:
-                    ratio = 1.0  # errors of the integration hide what it gains
+                    ratio = 1.0  # integration errors hide its gain
             size = float(np.abs(step).max(initial=0.0))
             if not isinstance(new, str) and ratio > 1e-3:
                 if ratio > 0.6 and size > 0.5 * radius:
@@ -238,9 +239,9 @@ class Minimiser:
     def curvature(
         self, at: Joint, tangents: Tangents, near: BoolArray, multipliers: Array
     ) -> Curvature | None:
-        """Return second derivatives by differences; None where a point cannot be evaluated.
+        """Return second derivatives by differences; None if a point cannot be evaluated.
 
-        They are None, too, when it is time to stop.
+        Also returns None when it is time to stop.
         """
         basis = tangents.within(near)
         here = self.lagrangian(at, tangents, multipliers)
@@ -290,7 +291,7 @@ class _Quadratic:
         return -float(self._gradient @ y + 0.5 * y @ self._matrix @ y)
 
     def change(self, step: Array) -> float:
-        """Return the decrease of the model from where it was made."""
+        """Return the decrease of the model from its base point."""
         along = self._tangents.rows @ step
         found = -float(self._residuals @ along + 0.5 * along @ along)
         if self._bend is not None:
@@ -327,7 +328,7 @@ class _Quadratic:
         )
 
     def within(self, radius: float, whole: Array) -> tuple[Array, float]:
-        """Return the step within a radius, and what part of the gaps it closes."""
+        """Return the step within a radius, and the part of the gaps that it closes."""
         shortest = float(np.abs(self._shortest).max(initial=0.0))
         if shortest > radius:
             part = radius / shortest

@@ -1,4 +1,4 @@
-"""Profiles from optima that are known beside the estimate, and the intervals that they make."""
+"""Profiles from known optima besides the estimate, and the resulting intervals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEAR = 1e-2
 def known_optima(
     forward: ForwardMap, best: Optimum, known: Sequence[Array], sides: Mapping[Task, Side]
 ) -> list[Array]:
-    """Return those of some known optima that fit within the limit and are on no curve.
+    """Return the known optima that fit within the limit and are not on any curve.
 
     The curves are `sides` that begin at the estimate: an optimum that all of them pass is one of
     its own valley.
@@ -67,10 +67,10 @@ def _passed(
 def separate_intervals(
     best: Optimum, task: Task, sides: Mapping[Task, Side]
 ) -> tuple[tuple[float, float], ...]:
-    """Return the intervals that the curves of several optima make, where they do not overlap.
+    """Return the intervals from the curves of several optima, if they do not overlap.
 
-    The intervals are in the coordinate of `task`, a side. The result is empty
-    where one interval has all values that fit, or an end of a curve is not known.
+    The intervals are in the coordinate of `task`, a side. The result is empty if one interval
+    contains all values that fit, or if an end of a curve is unknown.
     """
     ends: dict[tuple[float, ...], list[float]] = {}
     for t, side in sides.items():

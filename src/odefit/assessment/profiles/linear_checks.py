@@ -1,10 +1,10 @@
 """Checks of linear intervals: bounds, curvature, and intervals without information.
 
-Linearisation holds an unknown at a bound where it is, and takes the model for its tangent within
-the interval. Both can be checked at little cost: by how far the unknown could leave its bound
-before the fit becomes too bad, and by the deviance at the ends of the interval, with a refit of one
-or two steps. The latter measures where it matters what the curvature measures of D. M. Bates and D.
-G. Watts (Relative curvature measures of nonlinearity, 1980) stand for.
+Linearisation fixes an unknown at its bound, and replaces the model by its tangent within the
+interval. Both can be checked at little cost: by how far the unknown could leave its bound before
+the fit becomes too bad, and by the deviance at the ends of the interval, with a refit of one or two
+steps. The latter measures, at the relevant places, what the curvature measures of D. M. Bates and
+D. G. Watts (Relative curvature measures of nonlinearity, 1980) represent.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.blocks import Blocks
 
 MAX_SHIFT = 0.5
-"""Change of an estimate that goes with another's leaving its bound, relative to the half-width of
-its interval, above which that interval is withheld."""
+"""Change of an estimate when another one leaves its bound, relative to the half-width of its
+interval, above which that interval is withheld."""
 
 MAX_FACTOR = 1e3
-"""Factor between an estimate and the ends of its interval above which the interval says nothing."""
+"""Factor between an estimate and the ends of its interval above which the interval is
+uninformative."""
 
 CROOKED = (0.75, 1.3)
 """Range of the root of the deviance at the ends of a linear interval, relative to the one expected,
-outside of which the interval is not to be trusted."""
+outside of which the interval is unreliable."""
 
 CROOKED_BY_KINKS = (0.55, 1.7)
 """The same range with Laplace noise: each measurement is a kink of the deviance, which scatters
@@ -43,16 +44,16 @@ REFIT_EVALUATIONS = 3
 """Largest number of evaluations of a refit at the end of a linear interval."""
 
 GAIN = 0.05
-"""Decrease of the deviance, relative to its limit, that is too small for another evaluation."""
+"""Decrease of the deviance, relative to its limit, below which evaluations end."""
 
 MOST_EVALUATIONS = 80
-"""Evaluations that the checks of a small model may take, however short the fit was."""
+"""Number of evaluations for the checks of a small model, however short the fit was."""
 
 MOST_EQUATIONS = 300
 """Number of equations of states and sensitivities up to which a model counts as small."""
 
 SHARE_OF_FIT = 0.1
-"""Evaluations that the checks of any other model may take, relative to those of the fit."""
+"""Number of evaluations for the checks of any other model, relative to those of the fit."""
 
 
 def checked(
@@ -62,10 +63,10 @@ def checked(
     uncertainty: Uncertainty,
     conditions: int = 0,
 ) -> Uncertainty:
-    """Return the uncertainty without intervals that hold only as long as others stay at a bound.
+    """Return the uncertainty without intervals that require others to stay at a bound.
 
     Intervals end at the bounds, and those without information are withheld. `conditions` is the
-    number of equations that hold beside the data.
+    number of equations that hold besides the data.
     """
     problem = forward.problem
     tied = _tied(forward, vector, evaluation, uncertainty, conditions)
@@ -114,7 +115,7 @@ def with_curvature(
 ) -> Uncertainty:
     """Return the uncertainty with a flag at linear intervals whose ends fit worse or better.
 
-    The check is left out where it would take a considerable share of the fit's `evaluations`.
+    The check is skipped if it would take a considerable share of the fit's `evaluations`.
     """
     problem = forward.problem
     keys = [
@@ -168,14 +169,14 @@ def with_curvature(
 def _roots(
     family: HeldUnknown, interval: Array, deviance: Deviance, limit: float
 ) -> tuple[float, float]:
-    """Return the roots of the deviance at both ends, relative to the ones expected there."""
+    """Return the roots of the deviance at both ends, relative to their expectations."""
     first = family.first()
     if isinstance(first, str):
         return math.nan, math.nan
     ends = family.coordinate(interval)
     middle = first.at
     gain = 0.5 * GAIN * limit * deviance.variance
-    half = float(np.max(np.abs(ends - middle)))  # the other may have been cut by a bound
+    half = float(np.max(np.abs(ends - middle)))  # a bound may have cut off the other one
     found = []
     for end in ends:
         if half == 0 or abs(end - middle) < 1e-3 * half:
@@ -194,7 +195,7 @@ def _tied(
     uncertainty: Uncertainty,
     conditions: int,
 ) -> dict[int, list[int]]:
-    """Return the unknowns whose intervals hold only as long as others stay at their bounds.
+    """Return the unknowns whose intervals require others to stay at their bounds.
 
     An unknown at a bound is released, and moved inwards as far as the limit of the deviance allows.
     All others that follow it by more than a part of their intervals are tied to it.

@@ -1,13 +1,13 @@
-"""Limits of the deviance for profiles, where they are not the same for all unknowns.
+"""Limits of the deviance for profiles that differ between unknowns.
 
 The profile of a standard deviation s is n log(s^2/m) + n(m/s^2 - 1), with m its square at the
-maximum of the likelihood, which is too small by the unknowns that were fitted beside it. The
+maximum of the likelihood, which is too small because other unknowns were fitted as well. The
 restricted likelihood (H. D. Patterson and R. Thompson, Biometrika 58, 1971) has the degrees of
-freedom v in the place of n, and its maximum at m n/v. Its interval, for which n m/s^2 has a chi-
-square distribution with v degrees of freedom, is expressed here as one limit for each side of the
-profile. The same holds for scales of noise that is not normal, and for dispersions of counts.
+freedom v instead of n, and its maximum at m n/v. Its interval, for which n m/s^2 has a chi- square
+distribution with v degrees of freedom, is expressed here as one limit for each side of the profile.
+The same holds for scales of noise that is not normal, and for dispersions of counts.
 
-Other unknowns have limits of their own where simulated fits have them, see
+Other unknowns have separate limits if simulated fits give them, see
 :mod:`odefit.assessment.intervals.simulated_fits`.
 """
 
@@ -27,7 +27,7 @@ from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 
 LEAST_LIMIT = 1e-4
-"""Limit of the side on which the interval ends at the estimate or beyond it."""
+"""Limit of a side on which the interval ends at the estimate or beyond it."""
 
 
 def limits_by_unknown(
@@ -35,8 +35,8 @@ def limits_by_unknown(
 ) -> dict[int, tuple[float, float]]:
     """Return the limits of the deviance on both sides, by number of the unknown.
 
-    They are those of an sd or a dispersion that is estimated, and where they are simulated those of
-    all unknowns.
+    They are those of an estimated sd or dispersion, and those of all unknowns if they are
+    simulated.
     """
     if not forward.likelihood:
         return {}
@@ -81,7 +81,7 @@ def noise_limits(count: float, degrees: float, level: float) -> tuple[float, flo
     """Return the limits of the deviance below and above the estimate.
 
     `count` is the number n of measurements with this standard deviation, `degrees` their degrees of
-    freedom v, n less the sum of their leverages.
+    freedom v, which is n minus the sum of their leverages.
     """
     low, high = _chi_square_region(degrees, level)
     # Chi-square of v degrees of freedom is n m / s^2.
@@ -99,7 +99,7 @@ def _deviance(count: float, chi_square: float, below: bool) -> float:
 def _chi_square_region(degrees: float, level: float) -> tuple[float, float]:
     """Return the region of chi-square with this probability whose ends are equally likely.
 
-    Equally likely is meant of the variance: the restricted likelihood is the same at both ends.
+    Equal likelihood refers to the variance: the restricted likelihood is the same at both ends.
     """
     from scipy.optimize import brentq
     from scipy.special import chdtr

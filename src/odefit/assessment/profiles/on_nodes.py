@@ -1,8 +1,8 @@
-"""The best fits with one unknown held, on shooting nodes: where valleys are narrow and long.
+"""The best fits with one unknown held, on shooting nodes, for narrow and long valleys.
 
-Each point joins its intervals: it is the best fit of the problem itself, not of one with gaps.
-Nodes are placed at the data, and wherever deviations grow much. Where the trajectory follows an
-unstable solution for so long that rounding of the unknowns alone moves it, there is no point: one
+Each point joins its intervals: it is the best fit of the problem itself, without gaps. Nodes are
+placed at the data, and wherever deviations grow much. If the trajectory follows an unstable
+solution for so long that rounding of the unknowns alone moves it, there is no point: one
 integration could not follow it.
 """
 
@@ -29,35 +29,35 @@ from odefit.simulation.nodes import node_names
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 NARROW = 1e5
-"""Effect of a change by a factor e, in standard deviations, from which on fits are on nodes."""
+"""Effect of a change by a factor e, in standard deviations, above which fits are on nodes."""
 
 UNSTABLE = 1e14
-"""Effect of a change of the unknowns by a factor e from which on rounding moves the trajectory."""
+"""Effect of a change of the unknowns by a factor e above which rounding moves the trajectory."""
 
 CLOSE = 0.02
-"""Step, relative to the distance from the estimate, that is not made shorter before that."""
+"""Step, relative to the distance from the estimate, up to which no shorter one is tried."""
 
 MAX_REFINEMENTS = 6
 """Largest number of times that intervals are halved at one point."""
 
 FIRST_GAIN = 1e-5
-"""Decrease of the cost, in variances of the residuals, that counts as none at the optimum."""
+"""Decrease of the cost, in variances of the residuals, that counts as zero at the optimum."""
 
 STOPPED = "the refit was stopped before its optimum"
-"""Why there is no point where time was up."""
+"""The reason for a missing point if time was up."""
 
 DIFFERENCE = 1e-3
 """Step of the unknown, in its coordinate, for the change of the Lagrangian with it."""
 
 
 def suits_nodes(problem: Problem) -> bool:
-    """Tell whether trajectories of a problem can begin anew at nodes."""
+    """Return whether trajectories of a problem can restart at nodes."""
     with_data = all(np.any(c.times > c.t0) for c in problem.conditions)
     return with_data and not integrated_features(problem, on_nodes=True)
 
 
 def is_narrow(evaluation: Evaluation, vector: Array, unit: float) -> bool:
-    """Tell whether the valley of the best fits is narrow at an optimum."""
+    """Return whether the valley of the best fits is narrow at an optimum."""
     effects = evaluation.jacobian * vector
     return bool(np.linalg.norm(effects, 2) > NARROW * math.sqrt(unit))
 
@@ -68,7 +68,7 @@ class NodePoint(Point):
 
     `nodes` and `nodes_tangent` are coordinates of the nodes, shape (K, N), and their derivatives by
     that of the profile; `units` suit its neighbourhood. `bend` holds second derivatives of the
-    Lagrangian, None where they could not be computed. `stiffness` is the effect of a change of the
+    Lagrangian, None if they could not be computed. `stiffness` is the effect of a change of the
     unknowns by a factor e on one integration.
     """
 
@@ -200,16 +200,16 @@ class HeldOnNodes:
         return self._point(at, problem, coordinates, found, steps, stiffness)
 
     def best(self) -> Array:
-        """Return the best fit that is reached from the lowest point so far, shape (n,).
+        """Return the best fit reached from the lowest point so far, shape (n,).
 
-        No unknown is held. There has to be a point.
+        No unknown is held. At least one point must exist.
         """
         point = min(self._found, key=lambda p: p.cost)
         found = self._released(point, FIRST_GAIN * self._unit)
         return point.vector if found is None else found
 
     def optima(self, highest: float, gain: float) -> Array:
-        """Return the optima of all unknowns that are reached from this side, shape (k, n).
+        """Return the optima of all unknowns reached from this side, shape (k, n).
 
         Refits with nothing held begin at the outermost point and at each minimum of the curve whose
         cost is at most `highest`: a side that has passed into another valley shows it there.
@@ -227,7 +227,7 @@ class HeldOnNodes:
         return np.array([f for f in found if f is not None]).reshape(-1, len(self._optimum))
 
     def _released(self, point: NodePoint, gain: float) -> Array | None:
-        """Return the best fit that is reached from a point with nothing held; None if none is."""
+        """Return the best fit reached from a point with nothing held; None if there is none."""
         coordinates = Straightened.of(self._problem, point.units)
         minimiser = self._minimiser(point.problem, coordinates, self._everything)
         unknowns = coordinates.of_vector(point.vector)
@@ -246,7 +246,7 @@ class HeldOnNodes:
         return found
 
     def _converged(self, found: JoinedMinimum | str) -> JoinedMinimum | str:
-        """Return a minimum, or why there is none: the best point so far is not on the profile."""
+        """Return a minimum, or a reason: the best point so far is not on the profile."""
         return STOPPED if isinstance(found, JoinedMinimum) and found.stopped else found
 
     def _minimiser(
@@ -260,7 +260,7 @@ class HeldOnNodes:
     def _predicted(
         self, points: Sequence[NodePoint], at: float, coordinates: Straightened
     ) -> tuple[Array, Array]:
-        """Return the coordinates of unknowns and nodes that are expected, to second order."""
+        """Return the predicted coordinates of unknowns and nodes, to second order."""
         here, h = points[-1], at - points[-1].at
         unknowns, nodes = coordinates.of_vector(here.vector), here.nodes.copy()
         if here.tangent.any():
@@ -297,7 +297,7 @@ class HeldOnNodes:
         factor = own / coordinates.derivative(vector)[self._index]
         column = here.by_coordinate[:, self._index] * factor
         condition = here.gaps_by_coordinate[:, self._index] * factor
-        # First a step that keeps the conditions, then the one among them that stays at a minimum.
+        # First a step that satisfies the conditions, then the one of these that stays at a minimum.
         along = tangents.unmoved(tangents.correction(condition), near)
         basis = tangents.within(near)
         rows = tangents.rows @ basis

@@ -13,9 +13,9 @@ from odefit.common.arrays import Array
 from odefit.methods.estimate import Status
 
 End = Literal["limit", "bound", "flat", "failed", "stopped", "better", "points", "contradicted"]
-"""The end of a side of a profile: at the limit of the interval, at a bound, flat, where
-no refit converges, where time was up, at a better optimum, after as much work as may be, or at a
-limit that fits of other profiles refute."""
+"""The end of a side of a profile: at the limit of the interval, at a bound, flat, at a failed
+refit, at a time limit, at a better optimum, at the limit of the work, or at a limit that fits of
+other profiles refute."""
 
 OPEN = ("bound", "flat")
 """Ends of a side that show that the interval has no limit there."""
@@ -37,9 +37,9 @@ class Side:
 
     Coordinates `at`, shape (k,), are values or their logarithms to base 10; `slopes` are
     derivatives of the deviances by them. `limit` is the coordinate of the end of the interval, or
-    NaN; `unchecked` tells that it was not compared with other optima, because time ended. `better`
-    is a vector that fits better than the estimate, or empty; `optima`, shape (k, n), are those that
-    are reached from here.
+    NaN; `unchecked` tells that it was not compared with other optima, because time ran out.
+    `better` is a vector that fits better than the estimate, or empty; `optima`, shape (k, n), are
+    those reached from here.
     """
 
     at: Array
@@ -71,34 +71,32 @@ class Profile:
     estimate
         Its value at the optimum.
     values
-        Increasing values in natural units, shape (k,), the estimate among them.
+        Increasing values in natural units, shape (k,), including the estimate.
     deviances
         The deviances there, shape (k,).
     slopes
-        Their derivatives by the value, or by its logarithm to base 10 where `logarithmic`,
-        shape (k,).
+        Their derivatives by the value, or by its logarithm to base 10 if `logarithmic`, shape (k,).
     vectors
         The best values of all unknowns there, shape (k, n).
     lower, upper
-        The ends of the interval; infinite where it is open, NaN where the end was not found.
+        The ends of the interval; infinite if it is open, NaN if the end was not found.
     ends
-        How the lower and the upper side end.
+        The ends of the lower and the upper side.
     reasons
-        Why they end there, where that needs words.
+        The reasons for these ends, if they need words.
     unchecked
-        Whether the lower and the upper limit were not compared with other optima, because time
-        ended before.
+        Whether the lower and the upper limit were not compared with other optima, because time ran
+        out.
     linear
-        The limits of the interval by linearisation, NaN where there are none.
+        The limits of the interval by linearisation, NaN if there are none.
     verdict
-        What the profile says of the quantity.
+        The judgement of the profile on the quantity.
     sentence
-        All this in words.
+        The profile in words.
     evaluations, minimisations
         Numbers of evaluations of the model and of fits.
     intervals
-        The intervals of all values that fit, where solutions lie so far apart that there are
-        several; else empty.
+        The intervals of all values that fit, if distant solutions make several; else empty.
     """
 
     key: str
@@ -140,15 +138,15 @@ class ProfilesData:
     limit
         The deviance up to which values belong to an interval.
     vector
-        The optimum that the profiles belong to, shape (n,).
+        The optimum of the profiles, shape (n,).
     objective
         Its weighted sum of squares.
     adopted
-        Whether that is a better optimum, found on the way, than the estimate of the fit.
+        Whether that is a better optimum than the estimate of the fit, found on the way.
     status, message
-        How the work ended, as an enumeration and in words.
+        The end of the work, as an enumeration and in words.
     evaluations, minimisations
-        Numbers of evaluations of the model and of fits, those of abandoned profiles too.
+        Numbers of evaluations of the model and of fits, including those of abandoned profiles.
     seconds
         The wall time.
     """

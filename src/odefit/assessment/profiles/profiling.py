@@ -1,4 +1,4 @@
-"""All profiles of a fit: which sides there are to trace, where, and from which optimum."""
+"""All profiles of a fit: the sides to trace, their places, and their optimum."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.other_integrations import able_to_integrate
 
 MAX_ADOPTIONS = 5
-"""Largest number of times that the profiles begin anew from a better optimum."""
+"""Largest number of restarts of the profiles from a better optimum."""
 
 MAX_CHECKS = 3
 """Largest number of times that limits are followed from fits that refute them."""
 
 MAX_PASSAGES = 3
-"""Number of times that there are points added where the lowest curve passes to another valley."""
+"""Number of times that points are added where the lowest curve passes to another valley."""
 
 
 def profile_all(
@@ -74,9 +74,9 @@ def profile_all(
 ) -> ProfilesData:
     """Return profile likelihoods of the unknowns `keys` and of the quantities `expressions`.
 
-    Without `keys` all unknowns are profiled, or none where there are expressions. Profiles begin
-    also at those `others`, optima that are known, that fit within the limit. Raises InputError if
-    a key or an expression is unknown, or there is no noise by which to judge.
+    Without `keys` all unknowns are profiled, or none if there are expressions. Profiles also begin
+    at those known optima in `others` that fit within the limit. Raises InputError if a key or an
+    expression is unknown, or if there is no noise for a comparison.
     """
     began = time.perf_counter()
     tasks = _tasks(problem, keys, expressions)
@@ -150,7 +150,7 @@ def profile_all(
 def _tasks(
     problem: Problem, keys: Sequence[str] | None, expressions: Sequence[str | AnyQuantity]
 ) -> list[Task]:
-    """Return both sides of what is to be profiled, in a fixed order."""
+    """Return both sides of all profiled quantities, in a fixed order."""
     if keys is None:
         keys = () if expressions else problem.keys
     tasks: list[Task] = []
@@ -167,7 +167,7 @@ def _tasks(
 
 
 def optimum_at(forward: ForwardMap, vector: Array, level: float) -> Optimum:
-    """Return what profiles are compared with; InputError where there is nothing to judge by."""
+    """Return the reference of profiles; raises InputError if there is no noise for a comparison."""
     evaluation = forward.evaluate(vector, UNDECIDED)
     if isinstance(evaluation, Failure):
         raise InputError(f"the estimate cannot be evaluated: {evaluation}")
@@ -189,7 +189,7 @@ def optimum_at(forward: ForwardMap, vector: Array, level: float) -> Optimum:
 
 
 def _with_quantities(forward: ForwardMap, best: Optimum, tasks: Sequence[Task]) -> Optimum:
-    """Return the optimum with the values of the quantities that are profiled."""
+    """Return the optimum with the values of the profiled quantities."""
     if not any(task.quantity for task in tasks):
         return best
     evaluation = forward.evaluate(best.vector, UNDECIDED)
@@ -215,9 +215,9 @@ def _everywhere(
 ) -> Iterator[tuple[Task, Side]]:
     """Yield all sides from the optimum, and then those that check them from other valleys.
 
-    The sides begin at other known `optima` that fit as well, and where valleys are
-    narrow at the optima of other valleys. After that they begin at fits of other profiles that
-    refute their limits. Last come points where the lowest curve passes from one to another.
+    The sides also begin at other known `optima` that fit as well and, if valleys are narrow, at the
+    optima of other valleys. After that they begin at fits of other profiles that refute their
+    limits. Points where the lowest curve passes from one valley to another come last.
     """
     arguments = best, forward, workers, control, checkpoint
     known: dict[Task, Side] = {}
@@ -233,10 +233,10 @@ def _everywhere(
     others = [*hills, *(other_optima(forward, best, list(known.values())) if narrow else ())]
     again = [
         replace(t, start=tuple(map(float, x)))
-        for limited in (True, False)  # intervals are checked before curves: time may be up
+        for limited in (True, False)  # intervals are checked before curves, as time may run out
         for k, x in enumerate(others)
         for t in tasks
-        # A quantity is not traced on nodes, which narrow valleys need.
+        # Quantities are not traced on nodes, which narrow valleys need.
         if (t.quantity is None or k < len(hills)) and (known[t].end == "limit") == limited
     ]
     empty = side_without_points(len(best.vector), "stopped", "")
@@ -301,7 +301,7 @@ def _traced(
                     ended: End = "stopped" if late else "failed"
                     reason = f"the worker process failed: {error}"
                     side = side_without_points(len(best.vector), ended, reason)
-                elif checkpoint is not None:  # a worker that died is no end of a side
+                elif checkpoint is not None:  # the death of a worker is not the end of a side
                     checkpoint.add(todo[position], best.vector, side)
                 known[todo[position]] = side
             yield task, known[task]

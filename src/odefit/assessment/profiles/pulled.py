@@ -1,6 +1,6 @@
-"""The best fits for the values of a quantity at which one pulls.
+"""The best fits for the values of a quantity that is pulled.
 
-A residual (g - z)/sigma for the quantity g is added, and z is swept: whatever z and sigma are, the
+A residual (g - z)/sigma for the quantity g is added, and z is swept: for any z and sigma, the
 minimiser of the sum is the best fit among all unknowns with the same value of g, so that no
 constrained optimiser is needed (C. Kreutz, A. Raue and J. Timmer, Likelihood based observability
 analysis and confidence intervals for predictions of dynamic models, 2012, use such residuals for
@@ -34,18 +34,18 @@ from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import EngineChoice
 
 STIFFNESS = 10.0
-"""The stiffness of the residual that pulls at a quantity, relative to the data's."""
+"""The stiffness of the residual that pulls a quantity, relative to the data's."""
 
 PULLS = 3
-"""Largest number of minimisations that bring a quantity to the value that is asked for."""
+"""Largest number of minimisations that bring a quantity to the requested value."""
 
 LANDING = 0.2
-"""Distance from that value, relative to the step, that is near enough."""
+"""Distance from that value, relative to the step, that is close enough."""
 
 
 VANISHING = 1e-100
-"""A quantity this small, relative to a standard deviation, has no size of its own: its derivatives
-and the typical sizes of the unknowns tell one."""
+"""Size of a quantity, relative to a standard deviation, below which its derivatives and the typical
+sizes of the unknowns determine its size."""
 
 
 class Pullable(Protocol):
@@ -76,7 +76,7 @@ class OwnCoordinate:
 
 
 class PulledQuantity(Common):
-    """The best fits for the values of a quantity, found by pulling at it; else as `HeldUnknown`."""
+    """The best fits for the values of a pulled quantity; otherwise as `HeldUnknown`."""
 
     exact = False
     lower, upper = -math.inf, math.inf
@@ -106,8 +106,8 @@ class PulledQuantity(Common):
         return point
 
     def stiffen(self, point: Point) -> None:
-        """Choose how hard to pull."""
-        # Where the data do not determine the quantity at all, its size has to serve.
+        """Choose the strength of the pull."""
+        # If the data do not determine the quantity at all, its size is used.
         size = abs(point.at)
         if size < VANISHING * self._sd:
             _, by = self._quantity.at(self._forward, point.vector, point.choice)
@@ -177,7 +177,7 @@ class PulledQuantity(Common):
     def _predicted(
         self, near: Sequence[Point], at: float, centre: float, coordinates: Coordinates
     ) -> Array:
-        """Return the coordinates that are expected, shape (n,), as for an unknown."""
+        """Return the predicted coordinates, shape (n,), as for an unknown."""
         found = between(near, at, coordinates)
         if found is not None:
             return found
@@ -217,10 +217,9 @@ class PulledQuantity(Common):
 
 
 def _least_cost_direction(jacobian: Array, by: Array) -> tuple[Array, float]:
-    """Return M^-1 by and by' M^-1 by with M = J'J, where by lies in what M determines.
+    """Return M^-1 by and by' M^-1 by with M = J'J, if `by` lies in the range of M.
 
-    Otherwise they are the part of `by` that costs nothing, and its square: the quantity can move
-    for free.
+    Otherwise they are the part of `by` without cost, and its square: the quantity can move freely.
     """
     norms = column_norms(jacobian)
     norms = np.where(norms > 0, norms, 1.0)

@@ -1,10 +1,10 @@
-"""Quantities that have a profile beside the unknowns: expressions, and values at a time.
+"""Quantities that have a profile besides the unknowns: expressions, and values at a time.
 
 ``"CL = k*V"`` is an expression in the parameters, constants and initial values (by the names of
 their states), with an optional name. ``"x1@5"`` is a state or an observable at time 5. In a problem
-of several experiments, brackets say which is meant, as ``"k*V in [run 2]"`` and ``"x1[run 2]@5"``;
-without them, it is the first. Functionals of curves over time, such as ``"AUC = integral(C)"``, are
-those of :mod:`odefit.assessment.functionals.over_time`.
+with several experiments, brackets select one, as in ``"k*V in [run 2]"`` and ``"x1[run 2]@5"``; the
+default is the first. Functionals of curves over time, such as ``"AUC = integral(C)"``, are those of
+:mod:`odefit.assessment.functionals.over_time`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXPERIMENT = re.compile(r"\s*(?P<rest>.*?)\s+in\s+\[(?P<experiment>.*)\]\s*", r
 class Quantity:
     """A function of the unknowns: an expression, or a state or observable at a `time`.
 
-    `text` is what the user wrote, `experiment` the one whose values count.
+    `text` is the user's text, `experiment` the one whose values are used.
     """
 
     key: str
@@ -46,7 +46,7 @@ class Quantity:
 
     @classmethod
     def of(cls, problem: Problem, text: str) -> Quantity:
-        """Return the quantity that a text means; unknown names raise InputError."""
+        """Return the quantity given by a text; raises InputError for unknown names."""
         match = _LABEL.fullmatch(text)
         label, rest = (match["label"], match["rest"]) if match else ("", text)
         if "@" in rest:
@@ -75,7 +75,7 @@ class Quantity:
         return {k for n in self.expression.names for k in unknowns_of(bounds[n], condition.scalars)}
 
     def at(self, forward: ForwardMap, vector: Array, choice: EngineChoice) -> tuple[float, Array]:
-        """Return its value and its derivatives by the unknowns, shape (n,); NaN where undefined."""
+        """Return its value and its derivatives by the unknowns, shape (n,); NaN if undefined."""
         n = len(vector)
         condition = forward.problem.condition(self.experiment)
         if self.time is not None:
@@ -111,7 +111,7 @@ AnyQuantity = Quantity | OverTime
 
 
 def quantity_of(problem: Problem, text: str | AnyQuantity) -> AnyQuantity:
-    """Return the quantity that a text means, see :meth:`Quantity.of` and :func:`over_time`."""
+    """Return the quantity given by a text, see :meth:`Quantity.of` and :func:`over_time`."""
     if not isinstance(text, str):
         return text
     within = _EXPERIMENT.fullmatch(text)

@@ -1,4 +1,4 @@
-"""Sides of profiles to be traced, the optimum that they belong to, and the tracing of one side."""
+"""Sides of profiles to be traced, their optimum, and the tracing of one side."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_OF_OTHERS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The optimum that profiles begin from.
+    """The optimum from which profiles begin.
 
     `noise` holds limits of the lower and the upper side, by number, of unknowns that are factors of
     a standard deviation, and `quantities` the values of other quantities, by name.
@@ -59,8 +59,8 @@ class Task:
     """One side of one profile: of an unknown by its number, or of a quantity.
 
     It begins at the optimum, or at `start`, an optimum of another valley. From there it is traced
-    outwards, or back to the value at the optimum where it is `inward`. Where there is a `fit`, a
-    point of that curve, the task is one more point, at the coordinate `at`, instead of a side.
+    outwards, or back to the value at the optimum if it is `inward`. With a `fit`, a point of that
+    curve, the task is one more point, at the coordinate `at`, instead of a side.
     """
 
     key: str
@@ -79,19 +79,19 @@ class Task:
 
     @property
     def curve(self) -> Task:
-        """The curve that a point belongs to."""
+        """The curve of a point."""
         return replace(self, at=None, fit=())
 
 
 def traced_side(best: Optimum, forward: ForwardMap, task: tuple[Task, RemoteControl]) -> Side:
-    """Trace a side in a worker process, which keeps the compiled model."""
+    """Trace a side in a worker process, which caches the compiled model."""
     with task[1].running() as control:
         return side_of(forward, best, task[0], control)
 
 
 def side_of(forward: ForwardMap, best: Optimum, task: Task, control: Control) -> Side:
-    """Return one side of a profile, which is not to blame for integrations that were cut off."""
-    with np.errstate(all="ignore"):  # what overflows is infinite, and no point of a profile
+    """Return one side of a profile, not affected by integrations that were cut off."""
+    with np.errstate(all="ignore"):  # an overflow is infinite, and not a point of a profile
         side = _whole_side(forward, best, task, control)
     return replace(side, end="stopped") if side.end == "failed" and cut_off().reached else side
 
@@ -133,9 +133,9 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
         side = replace(side, better=on_nodes.best())
     elif tried is None and not task.start:
         side = _with_optima(side, on_nodes, best)
-        if control.should_stop():  # optima may be missing, without which no limit is checked
+        if control.should_stop():  # optima needed to check limits may be missing
             side = replace(side, end="stopped", limit=math.nan)
-    # Those of the first point count, too: from a fit of another profile they are hundreds.
+    # Those of the first point count, too: a fit of another profile takes hundreds.
     counts = on_nodes.evaluations, on_nodes.minimisations
     side = replace(side, evaluations=counts[0], minimisations=counts[1])
     if tried is None:
@@ -149,7 +149,7 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
 
 
 def begins_on_nodes(forward: ForwardMap, best: Optimum, at: Evaluation | Failure) -> bool:
-    """Tell whether sides are traced on nodes from the beginning, as their valley is narrow.
+    """Return whether sides are traced on nodes from the beginning, as their valley is narrow.
 
     The optimum has been evaluated `at` its vector.
     """
@@ -190,7 +190,7 @@ def _with_optima(side: Side, on_nodes: HeldOnNodes, best: Optimum) -> Side:
 
 
 def _with_first(side: Side, first: Point, deviance: Deviance) -> Side:
-    """Return a side that begins at another fit than the estimate, with that fit as its first."""
+    """Return a side that begins at a fit other than the estimate, as its first point."""
     return replace(
         side,
         at=np.concatenate([[first.at], side.at]),

@@ -1,9 +1,9 @@
-"""One side of a profile: predictor and corrector from the optimum outwards, and where it ends.
+"""One side of a profile: predictor and corrector from the optimum outwards, and its end.
 
 The predictor follows the curve of best fits to second order: the tangent from the implicit function
-theorem, and its change since the point before. Steps are chosen so that the deviance rises by a
+theorem, and its change since the previous point. Steps are chosen so that the deviance rises by a
 fraction of its limit. The end of the interval is where the cubic through the last two points, with
-their exact derivatives, meets the limit; there the fit is repeated until that end stands.
+their exact derivatives, meets the limit; fits there are repeated until that end converges.
 """
 
 from __future__ import annotations
@@ -24,55 +24,55 @@ STEP = 0.35
 """Step of the root of the deviance, relative to the root of its limit."""
 
 BEYOND = 1.1
-"""Root of the deviance, relative to that of its limit, to which a profile is drawn."""
+"""Root of the deviance, relative to that of its limit, up to which a profile is drawn."""
 
 GROWTH, SMALL_GROWTH = 4.0, 1.5
-"""Largest ratio of a step to the one before, where the prediction held and where it did not."""
+"""Largest ratio of a step to the previous one, if the prediction held and if it did not."""
 
 EASY, HARD = 6, 25
-"""Numbers of evaluations up to which a step was easy, and from which on it was hard."""
+"""Largest number of evaluations of an easy step, and smallest number of a hard one."""
 
 HELD = 0.1
-"""Deviance above the one expected, relative to the limit, up to which a prediction held."""
+"""Deviance above the predicted one, relative to the limit, up to which a prediction held."""
 
 FIRST_DECADES = 0.3
 """Largest first step of the coordinate of an unknown on a logarithmic scale."""
 
 JUMP = 0.6
-"""Increase of the root of the deviance, relative to that of its limit, above which a step whose
-prediction did not hold is repeated shorter."""
+"""Increase of the root of the deviance, relative to that of its limit, above which a step with a
+failed prediction is shortened and repeated."""
 
 MAX_REPEATS = 8
-"""Largest number of times that a step is made shorter, by half at least."""
+"""Largest number of times that a step is shortened, at least by half."""
 
 MAX_POINTS = 100
 """Largest number of points on one side."""
 
 MAX_EVALUATIONS, MAX_ON_NODES = 3000, 5000
-"""Numbers of evaluations of the model after which a side ends, and one whose fits are on nodes."""
+"""Numbers of evaluations of the model after which a side ends, in general and for fits on nodes."""
 
 MAX_REFITS = 8
-"""Largest number of fits that find an end of the interval."""
+"""Largest number of fits for finding an end of the interval."""
 
 END_ACCURACY = 5e-4
 """Error of an end of the interval, relative to its distance from the estimate."""
 
 UNCERTAIN = 5e-3
-"""Departure of the cubic through two points from a parabola, relative to the limit, from which on
-there is a fit in between. Smaller ones were seen to err by less than that."""
+"""Departure of the cubic through two points from a parabola, relative to the limit, above which a
+fit is made in between. Smaller departures were seen to have smaller errors."""
 
 MAX_BETWEEN = 8
 """Largest number of such fits on one side."""
 
 ROUGH = 10.0
-"""Gain that is too small for another step of such a fit, relative to that of others: no end of an
-interval depends on it."""
+"""Gain below which such a fit ends, relative to that of others: no end of an interval depends on
+it."""
 
 SMALLER = 0.75
-"""Departure, relative to that before a fit in between, from which on another does not help."""
+"""Departure, relative to that before a fit in between, above which another fit does not help."""
 
 GAIN = 3e-4
-"""Decrease of the deviance, relative to the limit, that is too small for another step of a fit."""
+"""Decrease of the deviance, relative to the limit, below which a fit ends."""
 
 BETTER = 0.01
 """Deviance below that of the estimate, relative to the limit, that counts as a better optimum."""
@@ -81,12 +81,12 @@ FLAT = 0.01
 """Change of the deviance, relative to the limit, up to which a profile is flat."""
 
 FLAT_DECADES = 3.0
-"""Decades of the distance from the estimate over which it has to be, where there is no bound."""
+"""Decades of the distance from the estimate over which it must be flat, if there is no bound."""
 
 BEGINS_ABOVE = (
     "its first point is above the limit already; the noise may be no larger than rounding errors"
 )
-"""Why a side of a profile has no point."""
+"""The reason why a side of a profile has no point."""
 
 
 def trace(
@@ -111,7 +111,7 @@ def trace(
 def departure(
     step: float, values: Sequence[float] | Array, slopes: Sequence[float] | Array
 ) -> float:
-    """Return how far a cubic departs from a parabola at most.
+    """Return the largest departure of a cubic from a parabola.
 
     The parabola has the same ends, at distance `step`, and the same change of the slope.
     """
@@ -143,7 +143,7 @@ class _Tracer:
         self.most = most
         bound = family.upper if sign > 0 else family.lower
         self.edge = bound if edge is None else edge
-        # Costs are compared in units of the limit; without a variance all are infinitely far away.
+        # Costs are compared in units of the limit; without a variance all are infinitely far.
         self.gain = 0.5 * GAIN * limit * deviance.variance
         self.counts = family.evaluations, family.minimisations
 
@@ -228,13 +228,13 @@ class _Tracer:
         return 2 * rise / bottom if bottom > 0 else math.inf
 
     def growth(self, held: bool, evaluations: int) -> float:
-        """Return how much longer the next step may be, after a step with so many evaluations."""
+        """Return the factor of the next step, after a step with a number of evaluations."""
         if held and evaluations <= EASY:
             return GROWTH
         return SMALL_GROWTH if evaluations <= HARD else 1.0
 
     def first_step(self, step: float) -> float:
-        """Return the largest step where none has been made yet."""
+        """Return the largest step before any step was made."""
         if math.isfinite(step):
             return math.inf
         if self.logarithmic:
@@ -263,7 +263,7 @@ class _Tracer:
                 held = self.held(here, found)
                 if held or self.root(found) - self.root(here) <= JUMP:
                     return found, abs(at - here.at), held
-                # Perhaps another branch: the same from where we are, and then a shorter step.
+                # Perhaps another branch: repeat from the present point, then with a shorter step.
                 still = replace(here, tangent=np.zeros_like(here.tangent))
                 again = self.family.point([still], at, self.gain)
                 if not isinstance(again, str) and again.cost < found.cost:
@@ -276,18 +276,18 @@ class _Tracer:
         return found, wanted * shorter, False
 
     def held(self, here: Point, found: Point) -> bool:
-        """Tell whether the deviance is what the point before let expect, or less."""
+        """Return whether the deviance is at most as predicted from the previous point."""
         slope, curvature = self.derivatives(here)
         h = abs(found.at - here.at)
         expected = self.rise(here) + slope * h + 0.5 * curvature * h * h
         return self.rise(found) <= HELD + 1.25 * expected
 
     def blocked(self, here: Point, found: Point, step: float) -> bool:
-        """Tell whether a quantity that is pulled does not move any more: bounds hold it."""
+        """Return whether a pulled quantity no longer moves, as bounds hold it."""
         return not self.family.exact and abs(found.at - here.at) < 0.01 * step
 
     def flat(self, points: list[Point]) -> bool:
-        """Tell whether a profile without a bound is flat over decades."""
+        """Return whether a profile without a bound is flat over decades."""
         if math.isfinite(self.edge):
             return False
         unit = 1.0 if self.logarithmic else max(abs(self.first.at), 1e-300)
@@ -359,7 +359,7 @@ class _Tracer:
     def filled(self, points: list[Point]) -> list[Point]:
         """Return the points, with fits between those whose cubic is uncertain."""
         found = sorted(points, key=lambda p: self.sign * p.at)
-        most = {p.at: math.inf for p in found}  # departures from which on fits do not help
+        most = {p.at: math.inf for p in found}  # departures above which fits do not help
         for _ in range(MAX_BETWEEN):
             uncertain = [
                 (departure, k)
@@ -379,12 +379,12 @@ class _Tracer:
                 most[low.at] = 0.0
             else:
                 found.insert(k + 1, point)
-                # By half at a kink, by more where the curve is smooth; it stays where it jumps.
+                # By half at a kink, by more if the curve is smooth, and not at all at a jump.
                 most[low.at] = most[point.at] = SMALLER * departure
         return found
 
     def departure(self, low: Point, high: Point) -> float:
-        """Return how far the cubic between two points may depart from a parabola."""
+        """Return the largest possible departure of the cubic between two points from a parabola."""
         rises, slopes = zip(
             *((self.rise(p), self.derivatives(p)[0]) for p in (low, high)), strict=True
         )

@@ -1,10 +1,10 @@
 """Several valleys of the best fits: their optima, and the lowest of their curves.
 
-Where the best fits change from one valley to another, the curve of the estimate's own valley goes
-on above the lowest one, and meets the limit too early. A side that passes into another valley shows
-it: a refit with nothing held leads from there to an optimum of its own. From each of these, and
-from a fit of another profile that refutes a limit, the profile is traced as well. The result is the
-lowest of all curves.
+If the best fits change from one valley to another, the curve of the estimate's own valley continues
+above the lowest one, and meets the limit too early. A side that passes into another valley reveals
+it: a refit with nothing held leads from there to another optimum. From each of these, and from a
+fit of another profile that refutes a limit, the profile is traced as well. The result is the lowest
+of all curves.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ SAME = 0.02
 """Square of the distance of residuals, relative to the limit, up to which two fits are the same."""
 
 HIGHEST = 0.9
-"""Deviance of an optimum, relative to the limit, above which its valley is left out."""
+"""Deviance of an optimum, relative to the limit, above which its valley is ignored."""
 
 
 TIE = 1e-3
-"""Deviance above the other curves, relative to the limit, up to which a point is as low as they."""
+"""Deviance above the other curves, relative to the limit, up to which a point counts as low as
+they."""
 
 LOWER = 0.02
-"""Deviance below all other curves, relative to the limit, at which a curve that ends without an
-answer leaves the limit open."""
+"""Deviance below all other curves, relative to the limit, at which an unfinished curve leaves the
+limit open."""
 
 
 def other_optima(forward: ForwardMap, best: Optimum, sides: Sequence[Side]) -> list[Array]:
-    """Return the optima besides the estimate that sides have led to, lowest first."""
+    """Return the optima besides the estimate to which sides have led, the lowest first."""
     first = forward.evaluate(best.vector, UNDECIDED)
     assert isinstance(first, Evaluation), "the estimate has been evaluated before"
-    # What one integration cannot follow cannot be traced from there either.
+    # An optimum that one integration cannot follow cannot be traced from either.
     evaluated = [(x, forward.evaluate(x, UNDECIDED)) for side in sides for x in side.optima]
     found = [(x, e) for x, e in evaluated if isinstance(e, Evaluation)]
     found.sort(key=lambda pair: pair[1].cost)
@@ -60,7 +61,7 @@ def other_optima(forward: ForwardMap, best: Optimum, sides: Sequence[Side]) -> l
 
 
 OTHER = 0.05
-"""Difference from the curve, relative to the limit, above which a point is not one of it."""
+"""Difference from the curve, relative to the limit, above which a point is not on it."""
 
 
 def merged(best: Optimum, tasks: Sequence[Task], sides: dict[Task, Side]) -> dict[Task, Side]:
@@ -90,13 +91,12 @@ def lowest_of(
     back: Sequence[Side] = (),
     across: Sequence[Side] = (),
 ) -> Side:
-    """Return the side that the curves of several valleys make: the lowest of them everywhere.
+    """Return the side formed by the curves of several valleys: the lowest everywhere.
 
-    It ends where the last of them does. A curve that ends without an answer, below all others,
-    leaves it unanswered. Of `sides` the one from the estimate comes first. `back` are curves from
-    other valleys towards the estimate: they have points, but no end of the side. `across` are
-    curves of the opposite side from other valleys, whose optimum may be on this one; they are
-    counted there.
+    It ends where the last of them does. An unfinished curve below all others leaves it unfinished.
+    The first of `sides` is the one from the estimate. `back` are curves from other valleys towards
+    the estimate: they have points, but no end of the side. `across` are curves of the opposite side
+    from other valleys, whose optimum may be on this side; they are counted there.
     """
     curves = [*sides, *back, *across]
 
@@ -108,7 +108,7 @@ def lowest_of(
         return float(np.max(sign * (side.at - first), initial=0.0))
 
     def others(side: Side, outward: Array) -> Array:
-        """Return the lowest deviance of all other curves; infinite where there is none."""
+        """Return the lowest deviance of all other curves; infinite if there are none."""
         found = np.full(len(outward), math.inf)
         for other in curves:
             if other is not side:
@@ -120,7 +120,7 @@ def lowest_of(
         return found
 
     def unanswered(side: Side) -> bool:
-        """Tell whether a curve ends without an answer, on this side and below all others."""
+        """Return whether a curve ends unfinished, on this side and below all others."""
         at = np.array([reach(side)])
         last = float(side.deviances[np.argmax(sign * side.at)]) if len(side.at) else math.inf
         return bool(at[0] > 0 and last < others(side, at)[0] - LOWER * limit)
@@ -132,10 +132,10 @@ def lowest_of(
     parts: list[tuple[Side, IntArray]] = []
     for side in curves:
         outward = sign * (side.at - first)
-        # Of two curves that are one, cubics may be below the points of both.
+        # If two curves coincide, cubics may be below the points of both.
         level = others(side, outward) + TIE * limit
         lowest = (outward > 0) & (side.deviances <= level)
-        # Beyond the end of the whole, only the curve that ends there goes on.
+        # Beyond the end of the whole, only the curve that ends there continues.
         parts.append((side, np.flatnonzero(lowest & ((outward <= reach(ended)) | (side is ended)))))
     # Curves that begin at the same optimum share that point.
     outward = np.concatenate([sign * side.at[kept] for side, kept in parts])
@@ -156,21 +156,21 @@ def lowest_of(
 
 
 def unchecked(tasks: Sequence[Task], sides: Mapping[Task, Side], narrow: bool) -> set[Task]:
-    """Return the sides that were not compared with other optima, because time ended before.
+    """Return the sides that were not compared with other optima, because time ran out.
 
     If the estimate's valley is `narrow`, limits are checked from the optima of other valleys, to
     which any side may lead.
     """
     if narrow and any(t not in sides or sides[t].end == "stopped" for t in tasks):
         return {t for t in tasks if t.quantity is None}
-    # A point that was to be added to a curve, and was not, leaves its limit as it is.
+    # A planned point of a curve that was not added leaves its limit unchanged.
     return {t.side for t, s in sides.items() if t.start and not t.fit and s.end == "stopped"}
 
 
 def with_points(best: Optimum, sides: Mapping[Task, Side]) -> dict[Task, Side]:
     """Return the curves with the points that were added to them.
 
-    One that is not where its curve is expected lies in another valley and stays by itself.
+    A point off its curve lies in another valley and remains separate.
     """
     found = {task: side for task, side in sides.items() if not task.fit}
     for task, point in sides.items():
@@ -196,7 +196,7 @@ def with_points(best: Optimum, sides: Mapping[Task, Side]) -> dict[Task, Side]:
 
 
 def _belongs(point: Side, curve: tuple[Array, Array, Array], tolerance: float) -> bool:
-    """Return whether a point between those of a curve is near where the curve is expected.
+    """Return whether a point between those of a curve is near the expected curve.
 
     The cubic may be far below it, but the points on both sides are not.
     """
@@ -211,11 +211,11 @@ def _belongs(point: Side, curve: tuple[Array, Array, Array], tolerance: float) -
 
 
 def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -> list[Task]:
-    """Return points to be added to the curves of which the lowest one is made.
+    """Return points to be added to the curves that form the lowest one.
 
-    Where it passes from one to another it has a kink, which no cubic follows: on both sides of it,
-    there is to be a point of the curve that is the lowest there, unless the cubic is close to both
-    curves. Such a point can show that the cubic on its other side is uncertain, too.
+    It has a kink where it passes from one to another, which no cubic follows: on both sides of it,
+    a point is needed on the curve that is lowest there, unless the cubic is close to both curves.
+    Such a point can also show that the cubic on its other side is uncertain.
     """
     curves, found = with_points(best, sides), []
     for task, side in merged(best, tasks, dict(sides)).items():
@@ -241,7 +241,7 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
                     begins = sorted((low, high), key=lambda k: float(deviances[k]))
                     middle = replace(common[0], at=float(at[low] + 0.5 * step))
                     both = [replace(middle, fit=tuple(map(float, vectors[k]))) for k in begins]
-                    # From the worse one only where there was no point from the better one.
+                    # From the worse one only if there was no point from the better one.
                     found += [t for t in both if t not in sides][:1]
                 continue
             inner = np.linspace(at[low], at[high], 41)[1:-1]
@@ -261,7 +261,7 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
 
 
 def whole_curve(best: Optimum, task: Task, side: Side) -> tuple[Array, Array, Array]:
-    """Return coordinates, deviances and slopes of a curve, the estimate among them if it is."""
+    """Return coordinates, deviances and slopes of a curve, with the estimate if it is on it."""
     first = [best.first(task)]
     first, none = ([], []) if task.start else (first, [0.0])
     return (
@@ -316,10 +316,10 @@ def refuted(
 def starts_again(
     best: Optimum, known: Iterable[Task], refuting: Mapping[Task, tuple[float, ...]]
 ) -> list[Task]:
-    """Return the sides that show whether limits stand that fits of other profiles refute.
+    """Return the sides that check limits refuted by fits of other profiles.
 
     A fit between the estimate and the optimum of another valley may lie on the way from there back
-    to the estimate, beyond which the limit is known. Else its own curve is followed outwards.
+    to the estimate, beyond which the limit is known. Otherwise its own curve is followed outwards.
     """
     scaling = Scaling.of(best.problem)
     known = list(known)
@@ -343,8 +343,8 @@ def starts_again(
 def between(at: Array, deviances: Array, slopes: Array, wanted: Array) -> Array:
     """Return a curve between its points, by cubics; infinite beyond them.
 
-    Straight lines would lie above a curve that bends upwards, and another curve, the same between
-    other points, would seem to be lower.
+    Straight lines would lie above a convex curve, and the same curve through other points would
+    seem to be lower.
     """
     from scipy.interpolate import CubicHermiteSpline
 

@@ -1,4 +1,4 @@
-"""The interval, the verdict and the sentence that the two sides of a profile make."""
+"""The interval, the verdict and the sentence from the two sides of a profile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLAT = 0.01
 
 DISAGREEMENT = 0.2
 """Distance between an end of the linear interval and that of the profile, relative to the width of
-the latter, from which on the two disagree."""
+the latter, above which the two disagree."""
 
 
 def assembled(
@@ -34,7 +34,7 @@ def assembled(
     problem: Problem,
     apart: Sequence[tuple[float, float]] = (),
 ) -> Profile:
-    """Return the profile that the lower and the upper side make; see :class:`Profile`.
+    """Return the profile from its lower and upper side; see :class:`Profile`.
 
     `linear` are the limits of the linear interval, `directions` the undetermined directions at the
     optimum in which the quantity takes part, `apart` the coordinates of separate intervals.
@@ -101,7 +101,7 @@ def _with_sentence(
 
 
 def _held(sides: Sequence[Side], key: str, problem: Problem) -> list[str]:
-    """Return sentences on bounds of other unknowns that an interval depends on."""
+    """Return sentences on bounds of other unknowns on which an interval depends."""
     ends: dict[str, list[str]] = {}
     for name, side in zip(("lower", "upper"), sides, strict=True):
         if side.end != "limit":
@@ -119,7 +119,7 @@ def _held(sides: Sequence[Side], key: str, problem: Problem) -> list[str]:
 
 
 def disagrees(profile: Profile) -> bool:
-    """Tell whether the interval by linearisation is another than that of the profile."""
+    """Return whether the interval by linearisation differs from that of the profile."""
     if not all(math.isfinite(v) for v in profile.linear):
         return False
     if math.isinf(profile.lower) or math.isinf(profile.upper):

@@ -1,4 +1,4 @@
-"""The bootstrap: how the estimates scatter when the data are measured again, and again fitted.
+"""The bootstrap: the scatter of estimates when the data are measured and fitted again.
 
 B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993: the parametric bootstrap
 (section 6.5) draws noise from the noise model, that of residuals (section 9.4) from the residuals
@@ -46,7 +46,7 @@ LOCAL_SEARCH = SingleShooting()
 """The search of the optimum of each sample, from the estimate."""
 
 MIN_SAMPLES = 20
-"""Number of fitted samples below which there are no standard errors and no intervals."""
+"""Number of fitted samples below which standard errors and intervals are not computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Bootstrap:
     failed
         The number of samples that could not be fitted; they are not in `vectors`.
     status, message
-        How it ended, as an enumeration and in words.
+        The end of the work, as an enumeration and in words.
     seed
         The seed with which it can be repeated.
     seconds
@@ -133,7 +133,7 @@ class Bootstrap:
 
 
 def percentiles(values: Array, level: float) -> Array:
-    """Return percentile intervals of samples, shape (n, 2); NaN with too few of them."""
+    """Return percentile intervals of samples, shape (n, 2); NaN with too few samples."""
     check_level(level)
     if len(values) < MIN_SAMPLES:
         return np.full((values.shape[1], 2), np.nan)
@@ -142,7 +142,7 @@ def percentiles(values: Array, level: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Resampling:
-    """The search of the optimum of a simulated data set, of which the number is the index.
+    """The search of the optimum of a simulated data set, whose number is the index.
 
     `pools` are standardised residuals by observable from which noise is drawn, empty for normal
     noise; searches begin at the estimate and at `others`; `unit_sd` is the standard deviation of
@@ -204,14 +204,13 @@ def bootstrap(
     stop: threading.Event | None = None,
     others: Sequence[Array] = (),
 ) -> Bootstrap:
-    """Simulate data at an estimate, and fit each of them from there, and from `others`.
+    """Simulate data at an estimate, and fit each data set from there, and from `others`.
 
     ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals. Samples
-    depend on `seed` alone, whatever `jobs`. What is there when the `time_limit`, the `memory` or
-    the event `stop` ends the work is returned, labelled as such; `checkpoint` is a file in which
-    fitted samples are kept and found again. Raises InputError for arguments that make no sense, a
-    model that cannot be integrated at the estimate, and too few measurements for a residual
-    bootstrap.
+    depend on `seed` alone, whatever `jobs`. If the `time_limit`, the `memory` or the event `stop`
+    ends the work, the results so far are returned, labelled as such; `checkpoint` is a file that
+    stores fitted samples for later runs. Raises InputError for unusable arguments, a model that
+    cannot be integrated at the estimate, and too few measurements for a residual bootstrap.
     """
     began = time.perf_counter()
     _check(count, kind, seed, time_limit)

@@ -16,12 +16,12 @@ from odefit.simulation.residuals.prior_residuals import PriorResiduals
 class LogPosterior:
     """The logarithm of the posterior density, with its gradient, in whitened coordinates.
 
-    The prior of an unknown is what the problem gives, within its bounds. Without one, it is a
-    uniform density there: of the logarithm where the scale is ``"log10"`` or where the unknown is a
-    standard deviation. A variance that is not given is integrated out under Jeffreys' prior.
+    The prior of an unknown is that of the problem, within its bounds. Without one, it is a uniform
+    density there: of the logarithm if the scale is ``"log10"`` or if the unknown is a standard
+    deviation. An unknown variance is integrated out under Jeffreys' prior.
 
-    The gradient of a stiff problem with many unknowns comes from the adjoint. A gradient that is
-    inaccurate costs a Hamiltonian sampler effective samples, and never changes its distribution.
+    The gradient of a stiff problem with many unknowns comes from the adjoint. An inaccurate
+    gradient costs a Hamiltonian sampler effective samples, but never changes its distribution.
     """
 
     def __init__(self, forward: ForwardMap, vector: Array, evaluation: Evaluation) -> None:
@@ -66,7 +66,7 @@ class LogPosterior:
         if self.forward.given_noise:
             value = -found.cost
         else:
-            # Priors that are no measurements do not have the variance that is integrated out.
+            # Priors other than measurements lack the variance that is integrated out.
             apart = self._priors.at(vector)
             assert not isinstance(apart, str)
             own = apart.jacobian.T @ apart.residuals * derivative

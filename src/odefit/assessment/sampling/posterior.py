@@ -1,8 +1,8 @@
 """Samples of the posterior distribution of the unknowns, by Hamiltonian Monte Carlo.
 
 The No-U-Turn sampler (M. D. Hoffman and A. Gelman, Journal of Machine Learning Research 15, 2014)
-of the package nutpie gets the exact gradient of the likelihood, in coordinates in which the
-posterior is near a standard normal distribution: those of the bounds, whitened by the Fisher
+of the package nutpie uses the exact gradient of the likelihood, in coordinates in which the
+posterior is nearly a standard normal distribution: those of the bounds, whitened by the Fisher
 information at the estimate. Measured on alpha-pinene and a Lotka-Volterra system, it makes 20 to 30
 times as many effective samples a second as the affine-invariant ensemble sampler of emcee.
 """
@@ -56,10 +56,10 @@ MAX_R_HAT = 1.01
 B. Carpenter, P.-C. Bürkner, Bayesian Analysis 16, 2021)."""
 
 MIN_EFFECTIVE = 400
-"""Effective sample size below which quantiles are not to be trusted (the same authors)."""
+"""Effective sample size below which quantiles are unreliable (the same authors)."""
 
 POLL_SECONDS = 0.2
-"""Seconds between two looks at whether a running chain has to end."""
+"""Seconds between two checks of whether a running chain must end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Posterior:
     divergences
         The number of samples after warm-up at which the sampler's integration diverged.
     status, message
-        How it ended, as an enumeration and in words.
+        The end of the work, as an enumeration and in words.
     seed
         The seed with which it can be repeated.
     seconds
@@ -178,12 +178,12 @@ def sample_posterior(
 ) -> Posterior:
     """Sample the posterior distribution from the optimum, each chain after `tune` steps.
 
-    Where there are `others`, optima that fit as well, chains begin at each of them in turn.
+    If there are `others`, optima that fit as well, chains begin at each of them in turn.
 
-    Samples depend on `seed` alone, whatever `jobs`. What is there when the `time_limit`, the
-    `memory` or the event `stop` ends the work is returned, labelled as such; `checkpoint` is a file
-    in which finished chains are kept and found again. Raises InputError for arguments that make no
-    sense, without the package nutpie, and for a model that cannot be integrated at the estimate.
+    Samples depend on `seed` alone, whatever `jobs`. If the `time_limit`, the `memory` or the event
+    `stop` ends the work, the results so far are returned, labelled as such; `checkpoint` is a file
+    that stores finished chains for later runs. Raises InputError for unusable arguments, without
+    the package nutpie, and for a model that cannot be integrated at the estimate.
     """
     for name, number in (("draws", draws), ("chains", chains), ("tune", tune)):
         if not isinstance(number, int) or number < 1:
@@ -191,7 +191,7 @@ def sample_posterior(
     check_time_limit(time_limit)
     began = time.perf_counter()
     control = control_of(seed, time_limit, executor, jobs, progress, checkpoint, stop, memory)
-    with interruptible(control):  # which takes seconds
+    with interruptible(control):  # this takes seconds
         require("nutpie")
     options: dict[str, Any] = {"vector": vector, "draws": draws, "tune": tune, "seed": seed}
     begin = np.array([vector, *others])
@@ -230,7 +230,7 @@ def sample_posterior(
 def _kept_chains(
     kept: Checkpoint, wanted: Iterable[int], draws: int, n: int
 ) -> dict[int, tuple[Array, int]]:
-    """Return the finished chains in a checkpoint; those that are damaged count as not done."""
+    """Return the finished chains in a checkpoint; damaged ones count as not done."""
     found = {}
     for number in wanted:
         try:
@@ -277,7 +277,7 @@ def run_chain(
 ) -> tuple[Array, int]:
     """Return the samples of one chain, shape (draws, n), and the number of divergences.
 
-    Fewer samples are returned where the control says so before the end.
+    Fewer samples are returned if the control stops the chain early.
     """
     import nutpie
     from nutpie.compiled_pyfunc import from_pyfunc

@@ -24,7 +24,7 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """The distribution of a sample of one unknown, between its values by straight lines."""
+    """The distribution of a sample of one unknown, with straight lines between its values."""
 
     draws: Array  # sorted, shape (k,)
 
@@ -38,11 +38,11 @@ def over_ranges(
 ) -> list[Distribution]:
     """Return uniform distributions over the ranges of the unknowns.
 
-    A range is what the user gives, else the bounds, else what start values are drawn from. It is
-    uniform in the logarithm where the unknown has ``scale = "log10"`` or the range spans more than
-    two decades.
+    A range is the one given by the user, else the bounds, else the range of start values. It is
+    uniform in the logarithm if the unknown has ``scale = "log10"`` or the range spans more than two
+    decades.
 
-    Raises InputError: a name is unknown, or a range is not two increasing finite numbers.
+    Raises InputError if a name is unknown, or if a range is not two increasing finite numbers.
     """
     given = dict(given or {})
     for name in given:

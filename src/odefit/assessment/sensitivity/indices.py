@@ -27,13 +27,13 @@ from odefit.simulation import ForwardMap
 SensitivityKind = Literal["local", "morris", "sobol"]
 
 LEVELS = 4
-"""Levels of each unknown in the design of Morris."""
+"""Number of levels of each unknown in the design of Morris."""
 
 RESAMPLES = 200
-"""Bootstrap samples from which intervals of indices come."""
+"""Number of bootstrap samples for intervals of indices."""
 
 LEAST_BLOCKS = 8
-"""Fewest parts of a design without a failure from which indices are computed."""
+"""Smallest number of parts of a design without a failure for computing indices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +45,11 @@ class Indices:
     values
         Local: the elasticity, the relative change of the output over that of the unknown. Morris:
         mu*, the mean size of elementary effects. Sobol: the first-order index, the share of the
-        variance that the unknown explains alone.
+        variance explained by the unknown alone.
     others
         Local: the derivative. Morris: sigma, the standard deviation of elementary effects, which
-        tells interactions and curvature. Sobol: the total index, the share that is lost when the
-        unknown is known.
+        shows interactions and curvature. Sobol: the total index, the share that fixing the unknown
+        removes in any combination.
     errors, other_errors
         Half widths of the confidence intervals of both; NaN for indices without an interval.
     outputs
@@ -73,7 +73,7 @@ class Indices:
 def local_indices(outputs: Outputs, forward: ForwardMap, vector: Array) -> Indices:
     """Return elasticities and derivatives at a vector of unknowns, by exact sensitivities.
 
-    An elasticity is NaN where the output is zero.
+    An elasticity is NaN if the output is zero.
     """
     values, derivatives = outputs.derivatives(forward, vector)
     with np.errstate(all="ignore"):
@@ -128,7 +128,7 @@ def sobol_indices(
 ) -> Indices:
     """Return first-order and total indices, with bootstrap intervals.
 
-    `samples` is the number of base points, a power of two; each costs n + 2 simulations.
+    `samples` is the number of base points, a power of two; each needs n + 2 simulations.
     """
     require("SALib")
     from SALib.analyze import sobol as analysis
@@ -163,7 +163,7 @@ def _names(distributions: Sequence[Distribution]) -> dict[str, Any]:
 
 
 def _tell(control: Control, done: int, every: int, failed: int) -> None:
-    """Report how many points are done."""
+    """Report the number of finished points."""
     if control.report is not None:
         message = f"{done} of {every} points simulated"
         control.report(Progress(done, failed, math.inf, 0, message, "point"))
@@ -178,9 +178,9 @@ def _indices(
     analyse: Callable[[Array, Array], tuple[Array, Array, Array, Array]],
     control: Control,
 ) -> Indices:
-    """Return indices from a design whose parts of `size` points each stand for themselves.
+    """Return indices from a design with independent parts of `size` points each.
 
-    Parts in which an output fails are left out of its indices.
+    Parts in which an output fails are excluded from its indices.
     """
     vectors = np.column_stack([d.at(points[:, i]) for i, d in enumerate(distributions)])
     n, m = len(distributions), len(outputs.numbers)

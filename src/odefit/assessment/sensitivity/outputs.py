@@ -1,4 +1,4 @@
-"""The numbers whose sensitivity is asked for, as functions of the unknowns."""
+"""The outputs of a sensitivity analysis, as functions of the unknowns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """All numbers that are asked for, computed together.
+    """All requested numbers, computed together.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Outputs:
     def _predicted(
         self, forward: ForwardMap, vector: Array, run: Run, *, sensitivities: bool
     ) -> Any:
-        """Return the observables of a run, by name; None where the integration fails."""
+        """Return the observables of a run, by name; None if the integration fails."""
         found = forward.trajectory(
             vector, run.condition.name, run.times, sensitivities=sensitivities
         )
@@ -136,7 +136,7 @@ def outputs(
     experiment: Any = None,
     times: Any = None,
 ) -> Outputs:
-    """Return the outputs that a user asks for.
+    """Return the outputs requested by a user.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def outputs(
     Raises
     ------
     InputError
-        A name or a quantity makes no sense, or there is nothing to compute.
+        A name or a quantity is unusable, or there is nothing to compute.
     """
     texts = [of] if isinstance(of, str) else list(of or problem.model.observables)
     every = None if experiment is not None else [c.name for c in problem.conditions]
@@ -177,5 +177,5 @@ def outputs(
 
 
 def _finite(run: Run) -> Run:
-    """Return a run without a steady state among its times, which has no place on an axis."""
+    """Return a run without a steady state among its times, which cannot be on an axis."""
     return Run(run.condition, run.times[np.isfinite(run.times)], run.like, run.scenario)

@@ -1,4 +1,4 @@
-"""The verification of certificates, in the ball arithmetic of FLINT, apart from the search.
+"""The verification of certificates in the ball arithmetic of FLINT, separate from the search.
 
 Nothing here imports the enclosures, the solvers or the expressions of the search.
 """

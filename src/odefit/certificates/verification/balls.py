@@ -15,7 +15,7 @@ try:
 
     ctx.prec = BITS
     ZERO, UNIT = arb(0), arb("0.5", "0.5")  # the latter is the interval [0, 1]
-except ImportError:  # commands ask for the package first, see odefit.common.packages
+except ImportError:  # commands require the package first, see odefit.common.packages
     ZERO = UNIT = arb = arb_mat = arb_poly = arb_series = ctx = fmpq = None
 
 __all__ = (
@@ -108,7 +108,7 @@ class Dual:
 
 
 class Duals:
-    """The kind of numbers of :class:`Dual`, with derivatives by so many states."""
+    """The number type of :class:`Dual`, with derivatives by a number of states."""
 
     def __init__(self, states: int) -> None:
         self._flat = (ZERO,) * states
@@ -118,7 +118,7 @@ class Duals:
         return Dual(ball(value), self._flat)
 
     def constant(self, value: arb) -> Dual:
-        """Return what does not depend on the states."""
+        """Return a value that does not depend on the states."""
         return Dual(value, self._flat)
 
     def state(self, place: int, value: arb) -> Dual:

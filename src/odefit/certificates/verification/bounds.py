@@ -24,7 +24,7 @@ def distance_squared(residual: Model) -> arb:
 class Bounds:
     """Bounds from some of the residuals: below over the box, and above in its middle.
 
-    `slopes` has the sum of the absolute derivatives by each unknown.
+    `slopes` holds the sum of the absolute derivatives with respect to each unknown.
     """
 
     lower: arb
@@ -105,7 +105,7 @@ def _quadratic(slope: Sequence[arb], bend: Sequence[Sequence[arb]]) -> arb:
 
 
 def _least_point(g: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """Return about where a convex quadratic is least within [-1, 1]^n."""
+    """Return the approximate minimiser of a convex quadratic within [-1, 1]^n."""
     d = np.zeros(len(g))
     for _ in range(DESCENTS):
         for k in range(len(g)):

@@ -1,4 +1,4 @@
-"""A check that boxes cover another one: planes divide it until single boxes cover the parts."""
+"""A check that boxes cover another one, by planes that divide it until single boxes do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from odefit.common.arrays import Array, IntArray
 
 MOST_PARTS = 50
-"""Number of parts for each box, after which a cover counts as unproved."""
+"""Number of parts per box above which a cover counts as unproved."""
 
 
 def uncovered_part(lower: Array, upper: Array, lows: Array, highs: Array) -> Array | None:

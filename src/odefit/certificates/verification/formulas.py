@@ -1,4 +1,4 @@
-"""The formulas of a statement, parsed anew and evaluated over any kind of number.
+"""The formulas of a statement, parsed again and evaluated over any kind of number.
 
 They are fully bracketed, so that Python's own parser reads them; nothing is ever executed. Equal
 parts of several formulas are evaluated once.
@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 SERIES_FUNCTIONS = frozenset({"exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan"})
-"""Functions of one argument that every kind of number knows; others are written with them."""
+"""Functions of one argument that every kind of number provides; others are expressed by them."""
 
 MAX_POWER = 64
-"""Largest whole exponent that is taken by multiplication."""
+"""Largest integer exponent that is computed by multiplication."""
 
 
 class Kind(Protocol):
@@ -30,12 +30,12 @@ class Kind(Protocol):
 
 
 class FormulaError(ValueError):
-    """The error for a text that is no formula of a statement."""
+    """The error for a text that is not a formula of a statement."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """One operation on earlier values: its name, and their places or what is constant."""
+    """One operation on earlier values: its name, and their places or a constant."""
 
     operation: str
     places: tuple[int, ...] = ()
@@ -57,7 +57,7 @@ class Formulas:
     ) -> list[Any]:
         """Return the values of all formulas at values of the names.
 
-        What is `known` already, by the number of the operation, is not computed again.
+        Values in `known`, by the number of the operation, are not computed again.
         """
         known = known or {}
         found: list[Any] = []
@@ -100,7 +100,7 @@ class Formulas:
     def _node(self, node: ast.expr) -> int:
         match node:
             case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
-                # The decimal digits as they stand, not the nearest number in binary.
+                # The exact decimal digits, not the nearest binary number.
                 return self._number(Fraction(repr(node.value)))
             case ast.Name(id=name):
                 if name not in self._names:

@@ -1,8 +1,8 @@
 """Polynomials in the unknowns and the time of one step: floating-point ones, and rigorous ones.
 
 The unknowns of a box are d in [-1, 1]^n and the time of a step is s in [0, 1]. A :class:`Jet` is a
-guess of a solution, computed in floating point. A :class:`Model` encloses: coefficients are
-polynomials of balls in s, and a remainder bounds all else.
+guess of a solution, computed in floating point. A :class:`Model` is an enclosure: coefficients are
+polynomials of balls in s, and a remainder bounds the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ACCURACY = 1e-13
 
 
 class Layout:
-    """The monomials in n unknowns up to degree 2, and which of them make which product."""
+    """The monomials in n unknowns up to degree 2, and the products between them."""
 
     def __init__(self, unknowns: int) -> None:
         self.monomials = [
@@ -50,10 +50,10 @@ class Layout:
         self._tables: dict[int, IntArray] = {}
 
     def table(self, powers: int) -> IntArray:
-        """Return where the factors of a product stand in another polynomial, laid out flat.
+        """Return where the factors of a product are in another polynomial, as a flat array.
 
-        Entry (i, j), shape (size*powers, size*powers), is the place of the factor that takes
-        coefficient j to coefficient i, or the place behind the last if no term has it.
+        Entry (i, j), shape (size*powers, size*powers), is the place of the factor that maps
+        coefficient j to coefficient i, or the place after the last if there is none.
         """
         if powers not in self._tables:
             found = np.full((self.size, powers, self.size, powers), self.size * powers)
@@ -66,7 +66,7 @@ class Layout:
 
 @lru_cache
 def layout(unknowns: int) -> Layout:
-    """Return the layout for so many unknowns."""
+    """Return the layout for a number of unknowns."""
     return Layout(unknowns)
 
 
@@ -88,14 +88,14 @@ class Jet:
         return Jet((factors @ self.c.ravel()).reshape(self.c.shape), self.ring)
 
     def widened(self, powers: int) -> Jet:
-        """Return the polynomial with so many powers of the time."""
+        """Return the polynomial with more powers of the time."""
         c = np.zeros((self.ring.size, powers))
         c[:, : self.c.shape[1]] = self.c
         return Jet(c, self.ring)
 
 
 class Jets:
-    """The kind of numbers of :class:`Jet`, with so many powers of the time."""
+    """The number type of :class:`Jet`, with a number of powers of the time."""
 
     def __init__(self, ring: Layout, powers: int) -> None:
         self._ring, self._powers = ring, powers
@@ -111,7 +111,7 @@ class Jets:
         return Jet(c, self._ring)
 
     def apply(self, function: str, x: Jet) -> Jet:
-        """Return a function of a jet, exactly to its order but for rounding."""
+        """Return a function of a jet, exact to its order up to rounding."""
         terms = self._powers + 2  # the rest of the argument has no constant part
         coefficients = [float(a) for a in series(function, arb(float(x.c[0, 0])), terms)]
         rest = Jet(x.c.copy(), self._ring)
@@ -132,7 +132,7 @@ class Model:
 
     @property
     def sizes(self) -> list[arb]:
-        """Bounds of the coefficients over the step, one a monomial."""
+        """Bounds of the coefficients over the step, one for each monomial."""
         if self._sizes is None:
             self._sizes = [p(UNIT).abs_upper() if p.length() else ZERO for p in self.c]
         return self._sizes
@@ -184,7 +184,7 @@ def _trimmed(c: list[arb_poly], rest: arb, ring: Layout) -> Model:
 
 
 class Models:
-    """The kind of numbers of :class:`Model`."""
+    """The number type of :class:`Model`."""
 
     def __init__(self, ring: Layout) -> None:
         self._ring = ring
@@ -211,7 +211,7 @@ class Models:
         return Model(rows, rest, self._ring)
 
     def apply(self, function: str, x: Model) -> Model:
-        """Return a function of a model, by its Taylor series with a bound of what is left out."""
+        """Return a function of a model, by its Taylor series with a bound of the rest."""
         middle = arb(x.c[0][0].mid()) if x.c[0].length() else ZERO
         rest = x + self.constant(-middle)
         if rest.size == 0:

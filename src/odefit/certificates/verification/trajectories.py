@@ -2,8 +2,8 @@
 
 A step guesses the solution P as a polynomial in the unknowns and the time, and encloses its defect
 P' - f(P). The distance of every true solution x from P satisfies |x - P|' <= A |x - P| + |defect|,
-where A has the largest entries of the Jacobian, on its diagonal the signed ones. A bound that is
-confirmed by its own consequence holds (a differential inequality after M. Müller, 1926).
+where A has the largest magnitudes of the Jacobian's entries, with signs on its diagonal. A bound
+that is confirmed by its own consequence holds (a differential inequality after M. Müller, 1926).
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from odefit.certificates.verification.polynomials import (
 from odefit.common.arrays import Array
 
 TRUNCATION, POINT_TRUNCATION = 1e-9, 1e-14
-"""Size of the last terms of a guess, relative to its state, for which steps are chosen, over boxes
-and at single points."""
+"""Target size of the last terms of a guess, relative to its state, over boxes and at single points;
+it determines the steps."""
 
 MOST_STEPS = 200
 """Number of steps after which a condition is given up."""
 
 MOST_TRIALS = 6
-"""Number of times that a bound of the error is enlarged, or a step halved."""
+"""Number of enlargements of an error bound, or of halvings of a step."""
 
 LARGEST_ERROR = 1e3
-"""Error, relative to the largest state, at which nothing useful is left."""
+"""Error, relative to the largest state, above which the bound is useless."""
 
 
 class LostError(Exception):
@@ -86,7 +86,7 @@ class Box:
         return found
 
     def unknown_models(self) -> dict[str, Model]:
-        """Return the unknowns as they are."""
+        """Return the unknowns as models."""
         return {
             symbol: self.models.polynomial([arb(self.middle[k])], (k, self.radius[k]))
             for k, symbol in enumerate(self.symbols)
@@ -178,7 +178,7 @@ def _rounded(models: Sequence[Model], box: Box) -> _States:
 
 
 class _Flow:
-    """The solution of one segment's equations, from where it begins on."""
+    """The solution of one segment's equations from its beginning."""
 
     def __init__(self, segment: _Segment, box: Box, start: _States, states: Sequence[str]) -> None:
         self._rates, self._box, self._names = segment.rates, box, states
@@ -193,7 +193,7 @@ class _Flow:
         self._ranges = segment.rates.constant_parts(ranges, self._duals)
 
     def advance(self, end: float) -> None:
-        """Go to a later time; LostError is raised where the solution cannot be enclosed."""
+        """Go to a later time; raises LostError if the solution cannot be enclosed."""
         while self._time < end:
             self._steps += 1
             if self._steps > MOST_STEPS:
@@ -242,7 +242,7 @@ class _Flow:
         return x
 
     def _ratio(self, x: Array) -> float:
-        """Return by how much a step may be longer than that of a guess."""
+        """Return the factor by which a step may be longer than that of a guess."""
         sizes = np.abs(x).sum(axis=1)
         scale = np.maximum(sizes[:, :1].max(axis=1), 1e-3 * sizes[:, 0].max()) + 1e-300
         last = np.maximum(sizes[:, ORDER] / scale, (sizes[:, ORDER - 1] / scale) ** 1.1)
@@ -306,9 +306,9 @@ class _Flow:
         return rows
 
     def _finish(self, x: Array, bound: Sequence[arb]) -> None:
-        """Take the end of a step as the states now."""
+        """Make the end of a step the present states."""
         c = x.sum(axis=2)
-        # The sum of ORDER + 1 numbers in floating point, with a factor of two to spare.
+        # The sum of ORDER + 1 floating-point numbers, with a safety factor of two.
         rounding = (np.abs(x).sum(axis=2) * (ORDER + 2) * 2.0**-52).sum(axis=1)
         rest = [
             (b + arb(float(r) * 1.01)).abs_upper() for b, r in zip(bound, rounding, strict=True)

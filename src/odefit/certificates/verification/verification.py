@@ -20,7 +20,7 @@ from odefit.certificates.verification.trajectories import Box, Condition, LostEr
 from odefit.common.errors import InputError
 
 MOST_BOXES = 4000
-"""Number of boxes into which a leaf is divided at most."""
+"""Largest number of boxes into which a leaf is divided."""
 
 GEOMETRIC_RATIO = 4.0
 """Ratio of positive ends above which an interval is divided at their geometric mean."""
@@ -30,7 +30,7 @@ class Finding(Enum):
     """The outcome of a verification."""
 
     HOLDS = "holds"
-    CHANGED = "changed"  # the file is not as it was written
+    CHANGED = "changed"  # the file was changed after it was written
     OTHER_STATEMENT = "other statement"  # it does not have the fingerprint of its statement
     OTHER_PROBLEM = "other problem"  # than the one given with it
     INCUMBENT = "incumbent"  # its objective is not proved to be at most the upper bound
@@ -53,9 +53,9 @@ class Verdict:
     leaves, boxes
         The number of leaves, and of boxes into which they were divided so far.
     leaf
-        The number of the first leaf that does not hold, from 1.
+        The number of the first leaf that fails, from 1.
     place
-        The box that this is about, by name of unknown.
+        The box of the failure, by name of unknown.
     """
 
     finding: Finding
@@ -68,7 +68,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """True if the certificate is proved anew."""
+        """True if the certificate is proved again."""
         return self.finding is Finding.HOLDS
 
 
@@ -77,14 +77,14 @@ def verify_document(
     statement: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Verdict:
-    """Prove a certificate anew, or say at which place it does not hold.
+    """Prove a certificate again, or return the place at which it fails.
 
     Parameters
     ----------
     document
         The certificate.
     statement
-        The problem that it has to be about, written out, whatever its bounds; None to take the
+        The problem that it must prove, written out, whatever its bounds; None to use the
         certificate's own.
     progress
         Called with the numbers of leaves that are proved and of all leaves.
@@ -92,7 +92,7 @@ def verify_document(
     Raises
     ------
     InputError
-        Its statement has what is no formula.
+        Its statement contains a text that is not a formula.
     """
     checker = _Checker(document)
     if not document.intact:
@@ -161,7 +161,7 @@ class _Checker:
     def _residuals(self, box: Box, enough: arb | None) -> tuple[list[Model], bool]:
         """Return residuals over a box, and whether these are all.
 
-        They end where the sum of their least squares has reached what is `enough`.
+        They end once the sum of their smallest squares has reached `enough`.
         """
         known = box.unknown_models()
         found = []
@@ -184,7 +184,7 @@ class _Checker:
         return found, complete
 
     def _leaf(self, ends: np.ndarray, bound: float) -> tuple[Finding, np.ndarray]:
-        """Prove the bound of a leaf; return the outcome and the box that it is about."""
+        """Prove the bound of a leaf; return the outcome and the box that decided it."""
         waiting, most = [ends], self._boxes + MOST_BOXES
         needed = arb(bound)
         while waiting:
@@ -208,7 +208,7 @@ class _Checker:
 
 
 def _halves(part: np.ndarray, slopes: list[float] | None) -> list[np.ndarray] | None:
-    """Divide a box in the direction that acts most; None if it is too small."""
+    """Divide a box in the direction with the largest effect; None if it is too small."""
     low, high = part
     widths = (high - low) / np.maximum(np.maximum(np.abs(low), np.abs(high)), 1e-300)
     score = widths if slopes is None else np.array(slopes)

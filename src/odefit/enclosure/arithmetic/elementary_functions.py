@@ -13,12 +13,11 @@ that is linear in y:
 
 Coefficients follow from it weight by weight, as in Taylor arithmetic (A. Griewank and A. Walther,
 Evaluating Derivatives, 2008, chapter 13). The polynomials with these coefficients leave a defect:
-what products drop, and rounding. Its part of weight w, divided by w, is what it adds to the
+terms dropped from products, and rounding. Its part of weight w, divided by w, contributes to the
 solution at tau = 1, times a bound of the growth of deviations by the equation. So the bound counts
-the terms that are really dropped, not the tail of the function's series (as in K. Makino and M.
-Berz, Taylor models and other validated functional inclusion methods, 2003), and it holds whatever
-the errors of the coefficients are. Over wide boxes, the range of the function is taken if that is
-better.
+the terms actually dropped, instead of the tail of the function's series (as in K. Makino and M.
+Berz, Taylor models and other validated functional inclusion methods, 2003), and it holds for any
+errors of the coefficients. Over wide boxes, the range of the function is used if that is better.
 """
 
 from __future__ import annotations
@@ -171,7 +170,7 @@ class Power(ElementaryFunction):
 class InverseFunction(ElementaryFunction):
     """A function whose derivative is one over a positive w(x): log (w = x), atan, asin, tanh.
 
-    A defect is divided by w(x(tau)) and does not grow any more until tau = 1.
+    A defect is divided by w(x(tau)) and does not grow until tau = 1.
     """
 
     def __init__(
@@ -220,7 +219,7 @@ class InverseFunction(ElementaryFunction):
 
 
 class SineCosine(ElementaryFunction):
-    """Sine and cosine of one argument: their equation rotates a defect and keeps its length."""
+    """Sine and cosine of one argument; their equation rotates a defect and preserves its length."""
 
     def __init__(self, length: int, x: TaylorModel, y: TaylorModel) -> None:
         super().__init__(length, x, y)
@@ -254,9 +253,9 @@ class SineCosine(ElementaryFunction):
             y.c[part, k] = (np.sin, np.cos)[number](self.x.c[:1, 0])
 
     def bound(self) -> None:
-        """Put in the remainders of both functions, once.
+        """Set the remainders of both functions, once.
 
-        Where nothing is known of one, its polynomial is made zero, which must not change the bound
+        If one function is unknown, its polynomial is set to zero, which must not change the bound
         of the other.
         """
         if not self._is_bounded:
@@ -268,7 +267,7 @@ class SineCosine(ElementaryFunction):
         deviation, rest = deviation_of(x), self.x.remainder
         one = np.ones_like(deviation)
         defects = []
-        for y in pair:  # each one's products are in the equation of the other
+        for y in pair:  # the products of each are in the equation of the other
             norms = y.norms()
             beyond, truncation = self._dropped(x, norms, (1.0, 0.0))
             rounding = self._rounding(deviation, norms.sum((0, 1)))

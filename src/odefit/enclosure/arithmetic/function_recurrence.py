@@ -1,8 +1,8 @@
-"""Recurrences for the coefficients of functions of Taylor models, with bounds of their defect.
+"""Recurrences for the coefficients of functions of Taylor models, with bounds of the defect.
 
-The differential equations of :mod:`odefit.enclosure.arithmetic.elementary_functions` have this in
-common: they give the coefficients weight by weight, products in them drop terms, of which each
-counts over its weight, and the range of the function gives a second bound.
+The differential equations of :mod:`odefit.enclosure.arithmetic.elementary_functions` share these
+properties: they give the coefficients weight by weight, products in them drop terms that are
+divided by their weights, and the range of the function gives a second bound.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ PRODUCTS_AT_ONCE = 500_000
 """Largest number of products of coefficients that are held in memory at once."""
 
 Bounds = tuple[Array, Array, Array]
-"""A remainder, the part of it that is due to truncation in time, and a remainder that follows from
-the range of the function alone, shape (B,)."""
+"""A remainder, its part due to truncation in time, and a remainder from the range of the function
+alone, shape (B,)."""
 
 Product = tuple[Any, Array, Support, Array]
-"""A factor (a number, or one for each box), a polynomial that is known, its support, and a
-polynomial whose coefficients are wanted."""
+"""A factor (a number, or one for each box), a known polynomial, its support, and a polynomial with
+unknown coefficients."""
 
 
 class ElementaryFunction(ABC):
     """A function y of a Taylor model x: coefficients order by order, then the bound.
 
-    The coefficients of y are put in by :meth:`compute_order`, its remainder by :meth:`bound`;
-    `length` orders in time are kept.
+    :meth:`compute_order` sets the coefficients of y, and :meth:`bound` its remainder; `length`
+    orders in time are kept.
     """
 
     def __init__(self, length: int, x: TaylorModel, y: TaylorModel) -> None:
@@ -70,17 +70,17 @@ class ElementaryFunction(ABC):
                         self._add(total, product, k, degree)
 
     def _inhomogeneity(self, k: int) -> Array:
-        """Return the terms of order k of an equation that are no products, shape (M, B)."""
+        """Return the terms of order k of an equation that are not products, shape (M, B)."""
         return np.zeros_like(self.y.c[:, k])
 
     @abstractmethod
     def _put_coefficients(
         self, number: int, total: Array, part: slice, k: int, weight: int
     ) -> None:
-        """Put in the coefficients of one degree and order, from an equation's number and total."""
+        """Set the coefficients of one degree and order, from an equation's number and total."""
 
     def _add_earlier(self, total: Array, product: Product, k: int) -> None:
-        """Add the products with wanted coefficients of orders below k."""
+        """Add the products with unknown coefficients of orders below k."""
         factor, known, support, wanted = product
         count = min(k, known.shape[1] - 1)
         if count == 0:
@@ -96,7 +96,7 @@ class ElementaryFunction(ABC):
             total[targets, part] += (factor if np.ndim(factor) == 0 else factor[part]) * sums
 
     def _add(self, total: Array, product: Product, k: int, degree: int) -> None:
-        """Add the products with wanted coefficients of order k and one degree."""
+        """Add the products with unknown coefficients of order k and one degree."""
         factor, known, support, wanted = product
         left, right, targets, starts = _gathered(self._monomials, support, self.y.support, degree)
         if len(left):
@@ -104,11 +104,11 @@ class ElementaryFunction(ABC):
             total[targets] += factor * sums
 
     def bound(self) -> None:
-        """Put in the remainder, from that of the argument."""
+        """Set the remainder, from that of the argument."""
         for y, (remainder, truncation, range_bound) in zip(
             self._values, self._bounds(), strict=True
         ):
-            # Not-a-number is no bound; where the argument is not known, the function may not exist.
+            # NaN is not a bound; if the argument is unknown, the function may not exist.
             least = np.fmin(remainder, range_bound)
             known = np.isfinite(self.x.remainder) & np.isfinite(least)
             y.remainder = np.where(known, least, np.inf)
@@ -120,12 +120,11 @@ class ElementaryFunction(ABC):
         """Return the bounds of all values."""
 
     def _dropped(self, left: Array, right: Array, by: tuple[float, float]) -> tuple[Array, Array]:
-        """Return bounds of what products drop, over its weight, shape (B,).
+        """Return bounds of the terms dropped by products, over their weights, shape (B,).
 
-        The first one is of what exceeds the degree in d, the second one of what does not and
-        exceeds the order in s. The polynomials are given by their norms; their products are
-        multiplied by factors that are linear in the weights of left and right, with the two
-        coefficients `by`.
+        The first is for terms that exceed the degree in d, the second for other terms that exceed
+        the order in s. The polynomials are given by their norms; their products are multiplied by
+        factors that are linear in the weights of left and right, with the two coefficients `by`.
         """
         orders = left.shape[1], right.shape[1], self._length
         boxes = left.shape[2]
@@ -188,8 +187,8 @@ def dropping_factors(
     """Return ``|by_left u + by_right v| / (u + v)`` for dropped products of weights u and v.
 
     The rows and columns are the degrees and orders of two polynomials with `left` and `right`
-    orders; factors of other products are zero. The first matrix is of what exceeds the degree in
-    d, the second one of what does not and exceeds the order in s.
+    orders; factors of other products are zero. The first matrix is for terms that exceed the degree
+    in d, the second for other terms that exceed the order in s.
     """
     g, k = (a.ravel()[:, None] for a in np.indices((degree + 1, left)))
     h, j = (a.ravel()[None, :] for a in np.indices((degree + 1, right)))

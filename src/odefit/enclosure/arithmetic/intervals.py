@@ -1,8 +1,8 @@
 """Intervals of the entries of a tape, for many boxes at once, rounded outwards.
 
 Intervals are coarser than Taylor models and much cheaper, and they keep signs: the lower end of a
-quantity that is nowhere negative is exactly zero, not a little less (R. E. Moore, R. B. Kearfott
-and M. J. Cloud, Introduction to interval analysis, 2009).
+nonnegative quantity is exactly zero, not slightly less (R. E. Moore, R. B. Kearfott and M. J.
+Cloud, Introduction to interval analysis, 2009).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Interval:
 
     @staticmethod
     def number(exact: Fraction, boxes: int) -> Interval:
-        """Return the same number in all boxes, between neighbouring floats if it is no float."""
+        """Return the same number in all boxes, between neighbouring floats unless it is a float."""
         try:
             value = float(exact)
         except OverflowError:
@@ -38,7 +38,7 @@ class Interval:
 
     @staticmethod
     def anything(boxes: int) -> Interval:
-        """Return the interval of all numbers, for a quantity of which nothing is known."""
+        """Return the interval of all numbers, for an unknown quantity."""
         return Interval(np.full(boxes, -np.inf), np.full(boxes, np.inf))
 
     @staticmethod
@@ -57,7 +57,7 @@ class Interval:
         return np.asarray((self.low >= 0) | (self.high <= 0))
 
     def middle(self) -> tuple[Array, Array]:
-        """Return the middle and the radius, rounded upwards; not finite where an end is not."""
+        """Return the middle and the radius, rounded upwards; not finite if an end is not."""
         middle = 0.5 * self.low + 0.5 * self.high
         radius = np.maximum(self.high - middle, middle - self.low)
         return middle, radius + 4 * UNIT_ROUNDOFF * (np.abs(middle) + radius) + UNDERFLOW
@@ -82,7 +82,7 @@ class Interval:
         return Interval(*_rounded(self.low - other.high, self.high - other.low))
 
     def __mul__(self, other: Interval) -> Interval:
-        # Zero times an infinite end is not a number, so that nothing is known of the product.
+        # Zero times an infinite end is NaN, so that the product is unknown.
         return _product(self, other, _products(self, other))
 
     def __truediv__(self, other: Interval) -> Interval:
@@ -93,14 +93,14 @@ class Interval:
         return Interval(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 
     def within(self, other: Interval) -> Interval:
-        """Return the intersection; where it is empty, which only rounding can cause, this one."""
+        """Return the intersection; if it is empty, which only rounding can cause, this interval."""
         low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
         none = low > high
         return Interval(np.where(none, self.low, low), np.where(none, self.high, high))
 
 
 def _rounded(low: Array, high: Array) -> tuple[Array, Array]:
-    """Return ends that are one rounding further out; an end that is not a number is infinite."""
+    """Return ends rounded one float outwards; an end that is NaN becomes infinite."""
     low = np.where(np.isnan(low) | (low == np.inf), -np.inf, low)
     high = np.where(np.isnan(high) | (high == -np.inf), np.inf, high)
     with np.errstate(invalid="ignore"):
@@ -116,7 +116,7 @@ def _products(a: Interval, b: Interval) -> Array:
 def _product(a: Interval, b: Interval, products: Array) -> Interval:
     """Return the hull of the products of all ends, shape (4, B), rounded outwards."""
     low, high = _rounded(products.min(axis=0), products.max(axis=0))
-    # Underflow, unless a factor is zero or the sign is known all the same.
+    # Underflow, unless a factor is zero or the sign is known anyway.
     zero = ((a.low == 0) & (a.high == 0)) | ((b.low == 0) & (b.high == 0))
     same = ((a.low >= 0) & (b.low >= 0)) | ((a.high <= 0) & (b.high <= 0))
     other_sign = ((a.low >= 0) & (b.high <= 0)) | ((a.high <= 0) & (b.low >= 0))
@@ -128,7 +128,7 @@ def _product(a: Interval, b: Interval, products: Array) -> Interval:
 
 
 def _reciprocal(b: Interval, pole: BoolArray) -> Interval:
-    """Return bounds of ``1 / b``, infinite on both sides where `pole` says so."""
+    """Return bounds of ``1 / b``, infinite on both sides where `pole` is true."""
     with np.errstate(all="ignore"):
         low, high = _rounded(1.0 / b.high, 1.0 / b.low)
     # The sign is kept even where the reciprocal underflows.
@@ -138,10 +138,10 @@ def _reciprocal(b: Interval, pole: BoolArray) -> Interval:
 
 
 def real_product(a: Interval, b: Interval) -> Interval:
-    """Return the product of quantities that are real numbers, however wide their bounds are.
+    """Return the product of real quantities, however wide their bounds are.
 
-    Infinite ends are not values here, so that zero times an infinite end is zero. The product
-    ``a * b`` says nothing there, because a factor of which nothing is known may have a pole.
+    Infinite ends are not values here, so that zero times an infinite end is zero. The product ``a *
+    b`` is unknown there, because an unknown factor may have a pole.
     """
     products = _products(a, b)
     return _product(a, b, np.where(np.isnan(products), 0.0, products))
@@ -150,9 +150,9 @@ def real_product(a: Interval, b: Interval) -> Interval:
 def relational_quotient(a: Interval, b: Interval) -> Interval:
     """Return bounds of all real numbers z with ``z y = x`` for an x in `a` and a y in `b`.
 
-    They are infinite on both sides where `b` has zero inside, or is zero, and on one side where
-    `b` ends at zero (E. Hansen and G. W. Walster, Global optimization using interval analysis,
-    2004). The quotient ``a / b`` is a function, and says nothing as soon as `b` contains zero.
+    They are infinite on both sides where `b` has zero inside, or is zero, and on one side where `b`
+    ends at zero (E. Hansen and G. W. Walster, Global optimization using interval analysis, 2004).
+    The quotient ``a / b`` is a function, and unknown as soon as `b` contains zero.
     """
     through = (b.low < 0) & (b.high > 0) | (b.low == 0) & (b.high == 0)
     return real_product(a, _reciprocal(b, through))
@@ -161,7 +161,7 @@ def relational_quotient(a: Interval, b: Interval) -> Interval:
 def evaluated(
     tape: Tape, entries: Iterable[int], known: Mapping[int, Interval], boxes: int
 ) -> dict[int, Interval]:
-    """Return the intervals of all `entries`, which are in order, from those that are `known`."""
+    """Return the intervals of all `entries`, which are in order, from the `known` ones."""
     found = dict(known)
     for i in entries:
         if i in found:
@@ -193,14 +193,14 @@ def _exponential(a: Interval) -> Interval:
             np.exp(a.low) / ROUNDING_MARGIN - UNDERFLOW,
             np.exp(a.high) * ROUNDING_MARGIN + UNDERFLOW,
         )
-    # A number that overflows is at least so large.
+    # An overflowing number is at least this large.
     return Interval(np.clip(low, 0.0, OVERFLOW), high)
 
 
 def squared(a: Interval) -> Interval:
-    """Return the square, which is nowhere negative."""
+    """Return the square, which is never negative."""
     product = a * a
-    # Where nothing is known, there may be a pole, which must not be hidden.
+    # An unknown quantity may have a pole, which must not be hidden.
     return Interval(np.where(a.finite, np.maximum(product.low, 0.0), product.low), product.high)
 
 

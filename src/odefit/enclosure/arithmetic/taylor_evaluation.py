@@ -1,7 +1,7 @@
 """Evaluation of a tape over Taylor models: sums, products, quotients, and elementary functions.
 
 Coefficients are computed order by order in time, so that those of the solution of a differential
-equation can be found while its right-hand sides are evaluated; remainders follow at the end (see
+equation can be computed while its right-hand sides are evaluated; remainders follow at the end (see
 :mod:`odefit.enclosure.arithmetic.taylor_models`).
 """
 
@@ -33,7 +33,7 @@ from odefit.structure.series.tape import ELEMENTARY, Tape, Term, needed
 
 
 class TapeProgram:
-    """Terms of a tape with all that they need, in an order in which it can be computed.
+    """Terms of a tape with all entries that they need, in an order of computation.
 
     The coefficients of `changing` entries (variables) depend on time and are given order by order.
     """
@@ -54,14 +54,14 @@ class TapeProgram:
 
     @cached_property
     def varying(self) -> list[int]:
-        """Entries that depend on time and are no variables, in order."""
+        """Entries that depend on time and are not variables, in order."""
         variable = self.tape.names
         return [i for i in self.order if i in self._changing and i not in variable]
 
     def constants(
         self, monomials: Monomials, known: Mapping[int, TaylorModel], boxes: int
     ) -> dict[int, TaylorModel]:
-        """Return all entries that do not depend on time, from those that are `known`."""
+        """Return all entries that do not depend on time, from the `known` ones."""
         return self.evaluate(monomials, known, boxes, entries=self.constant)
 
     def evaluate(
@@ -72,7 +72,7 @@ class TapeProgram:
         bounded: bool = True,
         entries: Sequence[int] | None = None,
     ) -> dict[int, TaylorModel]:
-        """Return all entries at one time, or some, from those that are `known`.
+        """Return all entries, or some, at one time, from the `known` ones.
 
         Unless `bounded`, only coefficients are computed, and remainders are zero.
         """
@@ -94,9 +94,9 @@ class TapeProgram:
 class TaylorEvaluation:
     """One evaluation of a program: coefficients order by order, then remainders.
 
-    `values` has, by entry, all that is known beforehand, and the changing variables, whose
-    coefficients of order k must be there when :meth:`compute_order` is called with k. `entries` are
-    to be computed, in order; by default all that depend on time.
+    `values` holds, by entry, the values known in advance and the changing variables, whose
+    coefficients of order k must exist when :meth:`compute_order` is called with k. `entries` are to
+    be computed, in order; by default all that depend on time.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class TaylorEvaluation:
     def _quotient_bounds(self, i: int) -> tuple[Array, Array]:
         _, a, b = self._tape.entries[i]
         left, right, out = self.values[a], self.values[b], self.values[i]
-        # left - right * out is what the quotient still lacks, times the divisor.
+        # left - right * out is the error of the quotient times the divisor.
         nb, nq = self._norm(b), self._norm(i)
         beyond, truncation = dropped(nb, nq, self._length)
         lacking = np.zeros_like(out.c)

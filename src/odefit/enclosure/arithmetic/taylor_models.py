@@ -1,10 +1,10 @@
-"""Taylor models: polynomials in time and in a box, with a bound of what they leave out.
+"""Taylor models: polynomials in time and in a box, with a bound of the rest.
 
 A quantity over a box of unknowns, during a step, is ``sum c[m, k] d^m s^k + r`` with every d in
 [-1, 1], s from 0 to 1, and |r| at most the remainder (K. Makino and M. Berz, Taylor models and
 other validated functional inclusion methods, 2003). The d^m are monomials, by degree. Products drop
-what exceeds the degree in d or the order in s and count it as remainder, with the rounding of all
-operations. Many boxes are computed at once: they are the last axis of all arrays.
+terms that exceed the degree in d or the order in s and count them as remainder, with the rounding
+of all operations. Many boxes are computed at once: they are the last axis of all arrays.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNI
 from odefit.simulation.engines.cut_off import count_work
 
 PER_MODEL, PER_PRODUCT, PER_COEFFICIENT = 2000, 120, 0.2
-"""Operations (:mod:`odefit.simulation.engines.cut_off`) that a Taylor model takes, each product of
-two monomials, and each coefficient of a box."""
+"""Numbers of operations (:mod:`odefit.simulation.engines.cut_off`) of a Taylor model, of each
+product of two monomials, and of each coefficient of a box."""
 
 MAX_MONOMIALS = 20_000
 """Largest number of monomials: with more, a single product of two polynomials takes seconds."""
 
 Support = frozenset[int] | None
-"""Monomials whose coefficients may not be zero; None for all."""
+"""Monomials whose coefficients may be nonzero; None for all."""
 
 
 class Monomials:
@@ -94,7 +94,7 @@ class Monomials:
     def pairs(self, left: Support, right: Support) -> Sequence[tuple[int, int, int]]:
         """Return triples (i, j, k): monomial i of `left` times j of `right` is monomial k.
 
-        Products beyond the largest degree are left out.
+        Products beyond the largest degree are omitted.
         """
         key = (left, right)
         if key not in self._pairs:
@@ -115,9 +115,9 @@ class Monomials:
 
 
 MIN_KEPT_SHARE = 0.7
-"""Share of the boxes: once fewer are still of interest, arrays are made smaller.
+"""Share of the boxes below which arrays are reduced to the boxes still of interest.
 
-Above, it costs less to take the others along.
+Above, it costs less to compute the others as well.
 """
 
 CONSTANT: Support = frozenset([0])
@@ -130,9 +130,9 @@ class TaylorModel:
     Taylor models are added, subtracted and multiplied with each other and with exact numbers; all
     rounding is counted in the remainder. Coefficients c have shape (M, k, B): monomials of d,
     powers of s below k, boxes; with k = 1 the polynomial does not depend on time. `support` are the
-    monomials whose coefficients may not be zero, None for all. `remainder`, shape (B,), is at least
-    the largest distance from the polynomial, infinite where nothing is known. `truncation` is the
-    part of it that shorter steps would lower: what exceeds the order in s.
+    monomials whose coefficients may be nonzero, None for all. `remainder`, shape (B,), is at least
+    the largest distance from the polynomial, infinite if nothing is known. `truncation` is the part
+    of it that shorter steps would reduce: terms that exceed the order in s.
     """
 
     __slots__ = ("c", "monomials", "remainder", "support", "truncation")
@@ -222,9 +222,9 @@ class TaylorModel:
         return TaylorModel.number(self.monomials, Fraction(value), self.c.shape[2])
 
     def put_bounds(self, remainder: Array, truncation: Array) -> None:
-        """Put in the remainder and its part that is due to truncation in time, shape (B,).
+        """Set the remainder and its part due to truncation in time, shape (B,).
 
-        Where the polynomial or its bound is not finite, nothing is known.
+        If the polynomial or its bound is not finite, nothing is known.
         """
         count_work(PER_MODEL + PER_COEFFICIENT * self.c.size)
         lost = ~np.isfinite(self.c).all((0, 1)) | np.isnan(remainder)
@@ -249,7 +249,7 @@ class TaylorModel:
         return TaylorModel(self.monomials, self.c[:, :, boxes], self.support, *bounds)
 
     def tiled(self, count: int) -> TaylorModel:
-        """Return the model in all boxes, `count` times one after the other."""
+        """Return the model in all boxes, repeated `count` times."""
         c, bounds = np.tile(self.c, (1, 1, count)), (self.remainder, self.truncation)
         return TaylorModel(self.monomials, c, self.support, *(np.tile(b, count) for b in bounds))
 
@@ -314,10 +314,10 @@ def product_bounds(
 
 
 def dropped(left: Array, right: Array, length: int) -> tuple[Array, Array]:
-    """Return bounds of what a product of polynomials with these norms drops, shape (B,).
+    """Return bounds of the terms dropped by a product of polynomials with these norms, shape (B,).
 
-    The first one is of what exceeds the degree in d, the second one of what does not and exceeds
-    the order in s.
+    The first is for terms that exceed the degree in d, the second for other terms that exceed the
+    order in s.
     """
     degree = len(left) - 1
     beyond = np.zeros(left.shape[2])
@@ -338,7 +338,7 @@ def dropped(left: Array, right: Array, length: int) -> tuple[Array, Array]:
 
 
 def product_rounding(left: Array, right: Array, terms: int) -> Array:
-    """Return a bound of the rounding of a product with so many coefficients, shape (B,)."""
+    """Return a bound of the rounding of a product with `terms` coefficients, shape (B,)."""
     bound = 2 * UNIT_ROUNDOFF * (terms + 4) * left * right + UNDERFLOW
     return np.where((left == 0) | (right == 0), 0.0, bound)
 
@@ -346,6 +346,6 @@ def product_rounding(left: Array, right: Array, terms: int) -> Array:
 def times_bound(norm: Array, remainder: Array) -> Array:
     """Return a product of bounds in which zero times infinity is zero.
 
-    What is zero in the whole box stays so.
+    A quantity that is zero in the whole box stays zero.
     """
     return np.where((norm == 0) | (remainder == 0), 0.0, norm * remainder + UNDERFLOW)

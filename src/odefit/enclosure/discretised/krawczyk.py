@@ -1,12 +1,11 @@
 """Solutions of the equations of a step over boxes of unknowns, by Krawczyk's operator.
 
 The solution of ``A x = B f(x)`` is expanded in the box by Newton's iteration with the inverse Y of
-the Jacobian G' in the middle of the box, which is right to one more degree in each iteration. For
-the deviation e of the true solution from that polynomial, ``e = (1 - Y G') e - Y G``: from the
-polynomial's defect G and from bounds of ``1 - Y G'`` over the box follows a bound of e
-(R. Krawczyk, Newton-Algorithmen zur Bestimmung von Nullstellen mit Fehlerschranken, 1969). It holds
-for the solution that continues the one before; a nonlinear scheme may have other solutions, which
-are not enclosed.
+the Jacobian G' in the middle of the box, which gains one degree in each iteration. The deviation e
+of the true solution from that polynomial satisfies ``e = (1 - Y G') e - Y G``. The polynomial's
+defect G and bounds of ``1 - Y G'`` over the box give a bound of e (R. Krawczyk, Newton-Algorithmen
+zur Bestimmung von Nullstellen mit Fehlerschranken, 1969). It holds for the solution that continues
+the previous one; a nonlinear scheme may have other solutions, which are not enclosed.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from odefit.enclosure.error_propagation import ErrorBound, in_frame_coordinates,
 from odefit.simulation.engines.cut_off import count_work
 
 PER_STEP, PER_ENTRY = 120_000, 0.5
-"""Operations, see :mod:`odefit.simulation.engines.cut_off`, that the equations of a step take, and
-each coefficient of an entry of their Jacobian in a box."""
+"""Numbers of operations (:mod:`odefit.simulation.engines.cut_off`) of the equations of a step, and
+of each coefficient of an entry of their Jacobian in a box."""
 
 NEWTON_ITERATIONS = 12
 """Largest number of Newton iterations in the middle of a box."""
@@ -35,8 +34,8 @@ NEWTON_TOLERANCE = 1e-13
 """Relative size of a correction after which Newton's iteration ends."""
 
 CONTINUATION_WIDTH = 0.1
-"""Relative half width of boxes up to which a solution is continued in the step size, from next to
-none, where Newton's iteration fails."""
+"""Relative half width of boxes up to which a solution is continued in the step size, starting near
+zero, if Newton's iteration fails."""
 
 FIRST_STEP_SHARE = 1e-6
 """Share of the step size at which a continuation begins."""
@@ -48,7 +47,7 @@ STAGE_ITERATIONS = 3
 """Number of Newton iterations in each stage of a continuation but the last."""
 
 MAX_CONTRACTION_NORM = 1e3
-"""Norm of the bound of ``1 - Y G'`` above which no bound of the deviation is looked for."""
+"""Norm of the bound of ``1 - Y G'`` above which the deviation is not bounded."""
 
 ATTEMPTS = 4
 """Number of attempts at a bound of the deviation that Krawczyk's operator confirms."""
@@ -59,7 +58,7 @@ class PointEnclosure:
     """The enclosed states, and right-hand sides, at one point of a mesh.
 
     Polynomials c, shape (n, M, B), with a bound of the deviation, shape (n, B). The right-hand
-    sides f have one more degree, shape (n, M', B), None until they are needed, and remainders at c.
+    sides f have one more degree, shape (n, M', B), None until needed, and remainders at c.
     """
 
     c: Array
@@ -81,7 +80,7 @@ class PointEnclosure:
         ]
 
     def error_bound(self) -> ErrorBound:
-        """Return the deviation as an error bound that has no frame yet."""
+        """Return the deviation as an error bound without a frame."""
         return ErrorBound.of(self.deviation.T)
 
     def take(self, boxes: IntArray) -> PointEnclosure:
@@ -124,7 +123,7 @@ class KrawczykSolver:
         return PointEnclosure(c, deviation * ROUNDING_MARGIN)
 
     def step(self, step: StepEquations, point: PointEnclosure) -> PointEnclosure:
-        """Return the last point of a one-step scheme's step, from the only one before it."""
+        """Return the last point of a one-step scheme's step, from the only previous one."""
         points = {step.old[0]: point}
         self.solve(step, points, point.error_bound())
         return points[step.new[-1]]
@@ -140,11 +139,11 @@ class KrawczykSolver:
         x = np.repeat(points[step.old[-1]].c[:, None], q, axis=1)
         x[:, :, :1] = self._solve_in_middle(step, constant[:, :, :1], x[:, :, :1])
         inverse = self._inverse_jacobian(a, b, x, step.new)
-        # From the middle on, each iteration is right to one more degree.
+        # Starting from the middle, each iteration gains one degree.
         for _ in range(max(self._monomials.degree, 1)):
             f = self.rhs.polynomials(x, step.new)
             x = x - _applied(inverse, constant[:, :, :m] + _rows(a, x) - _rows(b, f))
-        # With the next degree: Y takes from it what the equations have in common.
+        # With the next degree, of which Y removes the common part of the equations.
         f, f_remainder = self.rhs.to_next_degree(x, step.new)
         defect = constant - _rows(b, f)
         defect[:, :, :m] += _rows(a, x)
@@ -198,7 +197,7 @@ class KrawczykSolver:
         lost = ~converged & (self.rhs.relative_width <= CONTINUATION_WIDTH)
         if self.rhs.linear or not lost.any():
             return found
-        # The step grows from next to nothing, and the solution with it.
+        # The step grows from almost zero, and the solution with it.
         path = x
         for share in np.geomspace(FIRST_STEP_SHARE, 1.0, CONTINUATION_STAGES):
             path, _ = self._newton(a, share * b, constant, path, new, STAGE_ITERATIONS)
@@ -208,7 +207,7 @@ class KrawczykSolver:
     def _newton(
         self, a: Array, b: Array, constant: Array, x: Array, new: Sequence[int], iterations: int
     ) -> tuple[Array, BoolArray]:
-        """Iterate in the middle of the boxes; the mask says where that converged, shape (B,)."""
+        """Iterate in the middle of the boxes; the mask marks convergence, shape (B,)."""
         for _ in range(iterations):
             inverse = self._inverse_jacobian(a, b, x, new)
             defect = constant + _rows(a, x) - _rows(b, self.rhs.in_middle(x, new))
@@ -231,7 +230,7 @@ class KrawczykSolver:
             found = np.linalg.inv(jacobian)
         except np.linalg.LinAlgError:
             found = np.linalg.pinv(jacobian)
-        # Where states do not depend on each other it is zero: a lost state spoils no others.
+        # It is zero between independent states: a lost state spoils no others.
         found = found * np.kron(self._dependence, np.ones((q, q)))
         return np.where(usable[:, None, None], found, np.nan)
 
@@ -262,15 +261,15 @@ class KrawczykSolver:
             if held.all() or attempt == ATTEMPTS - 1:
                 break
             guess = np.where(held, guess, 1.2 * np.minimum(found, 1e300))
-        # The matrix is for deviations up to the guess: only what stays within that is confirmed.
+        # The matrix holds for deviations up to the guess: only bounds within that are confirmed.
         found = np.where(held, found, np.inf)
         for group in self._groups:
-            # A bound that was not confirmed takes along all that were derived from it.
+            # An unconfirmed bound invalidates all bounds derived from it.
             unconfirmed = np.isinf(found.reshape(boxes, n, q)).any(axis=2)
             lost: BoolArray = np.any(unconfirmed @ self._dependence[group].T > 0, axis=1)
             places = (np.array(group)[:, None] * q + np.arange(q)).ravel()
             found[:, places] = np.where(lost[:, None], np.inf, found[:, places])
-        # The last point, in the frame: what was carried to it, and all else.
+        # The last point, in the frame: the carried deviation, and the rest.
         rest = added + _product(matrix, found)
         last = np.arange(n) * q + q - 1
         framed = mapped_error(
@@ -288,11 +287,11 @@ class KrawczykSolver:
     def _carried(
         self, step: StepEquations, points: Mapping[int, PointEnclosure], inverse: Array
     ) -> tuple[Array, Array]:
-        """Return what deviations at old points do to the new ones.
+        """Return the effect of deviations at old points on the new ones.
 
         The first is the matrix from the deviation at the last old point, shape (B, nq, n); the
-        second, shape (B, nq), bounds what else is added: by other old points, derivatives that vary
-        over the box, and rounding.
+        second, shape (B, nq), bounds the other contributions: of other old points, of derivatives
+        that vary over the box, and of rounding.
         """
         n, boxes = self.states, self.boxes
         size = inverse.shape[1]
@@ -321,7 +320,7 @@ class KrawczykSolver:
         return through, added
 
     def _least_solution(self, matrix: Array, g: Array, q: int) -> Array:
-        """Return the least s with ``s >= g + matrix s``, groups of states one after the other."""
+        """Return the least s with ``s >= g + matrix s``, one group of states after the other."""
         found = np.full_like(g, np.inf)
         before: list[int] = []
         for group in self._groups:
@@ -344,7 +343,7 @@ class KrawczykSolver:
         size = n * q
         by_state = np.moveaxis(deviation.reshape(boxes, n, q), 0, 2)
         parts, remainder = self.rhs.jacobian(x, by_state, step.new)
-        # With the rounding of the products below, which may cancel.
+        # Including the rounding of the products below, which may cancel.
         remainder = remainder + 4 * UNIT_ROUNDOFF * np.abs(parts[:, :, 0])
         a, b = step.a_new, step.b_new
         middle = _derivative(a, b, parts[:, :, 0])
@@ -353,12 +352,12 @@ class KrawczykSolver:
         rounding = 4 * size * UNIT_ROUNDOFF + 2 * self._coefficient_error
         magnitude = np.abs(middle)
         if self._coefficient_error:
-            # What cancels in the middle is not as exact as it looks.
+            # Cancellation in the middle is less exact than it appears.
             magnitude = _derivative(np.abs(a), -np.abs(b), np.abs(parts[:, :, 0]))
         found += rounding * (absolute @ magnitude + np.eye(size))
         nothing = np.zeros_like(a)
         for k in range(1, parts.shape[2]):
-            # Each direction by itself: signs within it count.
+            # Each direction separately: signs within it matter.
             varying = _derivative(nothing, -b, parts[:, :, k])
             found += np.abs(inverse @ varying) + rounding * (absolute @ np.abs(varying))
         found += absolute @ _derivative(nothing, -np.abs(b), remainder)
@@ -394,7 +393,7 @@ def _product(matrices: Array, vectors: Array) -> Array:
 
 
 def _least_solution(matrix: Array, g: Array) -> Array:
-    """Return about the least s with ``s >= g + matrix s``; infinite if there is none."""
+    """Return approximately the least s with ``s >= g + matrix s``; infinite if there is none."""
     size = matrix.shape[1]
     usable: BoolArray = np.all(np.isfinite(matrix), axis=(1, 2))
     usable &= np.isfinite(g).all(axis=1)
@@ -408,7 +407,7 @@ def _least_solution(matrix: Array, g: Array) -> Array:
         wanted = (right * (1 + 1e-9) + 1e-300)[:, :, None]
         s = np.linalg.solve(np.eye(size) - own, wanted)[:, :, 0].astype(float)
     except np.linalg.LinAlgError:
-        # One of the matrices is singular: an iteration tells them apart.
+        # One of the matrices is singular: an iteration identifies it.
         for _ in range(200):
             s = (right + _product(own, s)) * (1 + 1e-9)
     confirmed: BoolArray = np.all(s > 0, axis=1)

@@ -1,7 +1,7 @@
-"""A lower bound of the objective of a discretised problem, whatever the unknowns are.
+"""A lower bound of the objective of a discretised problem, for any unknowns.
 
-Between the points of a mesh the scheme's solution is a polynomial, so that what is measured is a
-linear function of values at points where many measurements fall on few points. The distance of the
+Between the points of a mesh the scheme's solution is a polynomial, so that measured quantities are
+linear functions of values at points. If there are many measurements per point, the distance of the
 data from their projection onto all such functions is a lower bound of the objective.
 """
 
@@ -17,8 +17,8 @@ from odefit.enclosure.residuals import ResidualsAtTime
 from odefit.structure.series.tape import Term
 
 MIN_SINGULAR_RATIO = 1e-8
-"""Least ratio of the smallest to the largest singular value of columns of length one with which
-these count as independent."""
+"""Smallest ratio of the singular values of columns of length one for which the columns count as
+independent."""
 
 ENTRY_ROUNDING = 1e-15
 """Relative error of an entry of the matrix: weights of a scheme are quotients of short products."""
@@ -34,7 +34,7 @@ class Readout(NamedTuple):
 class _Measurement(NamedTuple):
     """One measurement as an affine function of states and unknowns, by entry of the tape.
 
-    The `value` is measured, less the constant, in standard deviations.
+    The `value` is the measured one minus the constant, in standard deviations.
     """
 
     coefficients: dict[int, float]
@@ -53,7 +53,7 @@ def projection_bound(
     """Return a lower bound of the sum of squares of one condition's residuals.
 
     Residuals at the initial time count only if no event changes a state there. `readouts` give for
-    each time the number of the segment, and how its states are made of values at points.
+    each time the number of the segment, and its states as combinations of values at points.
     """
     found: list[_Measurement] = []
     for residual, (segment, readout) in zip(measured, readouts, strict=True):
@@ -86,9 +86,9 @@ def projection_bound(
 
 
 def _independent_unknowns(rows: Sequence[Mapping[int, float]], states: Sequence[int]) -> set[int]:
-    """Return the unknowns that do more than a shift of one state would do as well.
+    """Return the unknowns that do more than a shift of one state.
 
-    A scheme's polynomial reproduces constants, so that the others need no column of their own.
+    A scheme's polynomial reproduces constants, so that the others need no separate column.
     """
     seen: dict[int, set[tuple[int, float] | None]] = {}
     for coefficients in rows:
@@ -102,7 +102,7 @@ def _independent_unknowns(rows: Sequence[Mapping[int, float]], states: Sequence[
 def _affine(term: Term, variables: Sequence[int]) -> tuple[dict[int, float], float | None]:
     """Return the coefficients of an affine term, by variable, and its constant.
 
-    The constant is None if the term is not affine, or not in these variables alone.
+    The constant is None if the term is not affine in these variables alone.
     """
     tape = term.tape
     found = {}

@@ -20,7 +20,7 @@ from odefit.problem.problem import Problem
 
 
 class DiscretisedEnclosure:
-    """Encloses a discretised problem's residuals, as :class:`odefit.enclosure.Enclosure` does."""
+    """Encloses a discretised problem's residuals, like :class:`odefit.enclosure.Enclosure`."""
 
     discretised = True
 
@@ -44,7 +44,7 @@ class DiscretisedEnclosure:
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Return the residuals over boxes with these corners, shapes (B, n).
 
-        Once the residuals of a box exceed `radius`, all that follow have infinite remainders.
+        Once the residuals of a box exceed `radius`, all later ones have infinite remainders.
         """
         models = variables(self.monomials, lower, upper)
         squares = np.zeros(len(lower))
@@ -77,10 +77,10 @@ class _Condition:
         self.unique_solution = not nonlinear or all(s.explicit for s in self._segments)
 
     def projection_bound(self) -> float:
-        """Return a lower bound of the sum of squares, whatever the unknowns are."""
+        """Return a lower bound of the sum of squares, for any unknowns."""
         system, found = self.system, 0.0
-        # Through the equations, states are made of right-hand sides: fewer values, but not always
-        # independent ones; and more than are measured if there are more points.
+        # The equations express states by right-hand sides: fewer values, which are not always
+        # independent, and exceed the measurements if there are more points.
         few = sum(segment.points for segment in self._segments) <= system.condition.size
         for by_right_hand_sides in (False, True) if few else (False,):
             pairs = [

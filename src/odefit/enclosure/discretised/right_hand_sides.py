@@ -1,6 +1,6 @@
 """Right-hand sides and their Jacobian at points of a mesh, and the equations of a scheme.
 
-These are divided into as few as determine one or more points of the mesh.
+The equations are divided into the smallest sets that determine one or more points of the mesh.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odefit.enclosure.system import Mode, System
 class _Evaluation:
     """One way to evaluate the right-hand sides or their Jacobian.
 
-    `constant` has the entries that are the same at all points, by number of points, when needed.
+    `constant` holds the entries that are the same at all points, by number of points, on demand.
     """
 
     program: TapeProgram
@@ -37,7 +37,7 @@ class RightHandSides:
 
     `finer` is the number of monomials up to one more degree, `relative_width`, shape (B,), the
     largest half width of each box relative to its middle; `groups` of states act on each other, and
-    `dependence` tells which state depends on which.
+    `dependence` marks which state depends on which.
     """
 
     def __init__(
@@ -163,10 +163,10 @@ def depends_on_states(system: System, mode: Mode) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class StepEquations:
-    """Equations ``A x = B f(x)`` of points that have to be solved for together.
+    """Equations ``A x = B f(x)`` of points that have to be solved together.
 
-    They are those of one finite element of a collocation scheme, or of one step or a few steps of
-    another scheme. `old` points are known before. Coefficients have shape (rows, points).
+    They belong to one finite element of a collocation scheme, or to one step or a few steps of
+    another scheme. `old` points are already known. Coefficients have shape (rows, points).
     """
 
     old: list[int]
@@ -178,18 +178,18 @@ class StepEquations:
 
     @property
     def explicit(self) -> bool:
-        """True if each point follows from those before: then there is only one solution."""
+        """True if each point follows from earlier ones: then the solution is unique."""
         return not (np.triu(self.a_new, 1).any() or np.triu(self.b_new).any())
 
     @property
     def one_step(self) -> bool:
-        """True if the new points follow from the last point before them alone."""
+        """True if the new points depend only on the last point before them."""
         return self.old == [self.new[0] - 1]
 
     def difference(self, other: StepEquations) -> float:
         """Return the largest relative difference of the coefficients.
 
-        It is infinite where different coefficients are zero.
+        It is infinite if different coefficients are zero.
         """
         largest = 0.0
         for name in ("a_old", "a_new", "b_old", "b_new"):

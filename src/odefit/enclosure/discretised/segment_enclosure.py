@@ -1,6 +1,6 @@
 """Enclosures through one segment of a condition: an event at its start, then step after step.
 
-Many equal steps are powers of an affine map where the equations are linear.
+Many equal steps are powers of an affine map if the equations are linear.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from odefit.enclosure.residuals import Residuals, ResidualsAtTime, known_at
 from odefit.enclosure.system import System
 
 MIN_REPEATS = 24
-"""Number of equal steps from which on powers of their map pay."""
+"""Number of equal steps above which powers of their map cost less."""
 
 EQUALITY_TOLERANCE = 1e-11
 """Relative difference of the coefficients up to which steps count as equal.
@@ -38,12 +38,12 @@ The difference itself is accounted for by the enclosure.
 """
 
 MAX_COMPARED = 8
-"""Number of different steps, the last ones, that a step is compared with."""
+"""Number of different steps, the last ones, with which a step is compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class StepSequence:
-    """Equal steps, of the kind of one number, of which only the last point is needed later."""
+    """Equal steps of the kind with one number, of which only the last point is needed later."""
 
     count: int
     kind: int
@@ -52,9 +52,9 @@ class StepSequence:
 class RepeatedSteps:
     """The sequences of equal steps in a segment that are long enough for powers of their map.
 
-    `last_use` is the number of the last step that needs each point. `different` has one step of
+    `last_use` is the number of the last step that needs each point. `different` holds one step of
     each kind, `differences` the largest relative difference of coefficients within each kind, and
-    `sequences` are by number of their first step.
+    `sequences` the sequences by the number of their first step.
     """
 
     def __init__(self, steps: Sequence[StepEquations], last_use: Mapping[int, int]) -> None:
@@ -75,7 +75,7 @@ class RepeatedSteps:
             number += count
 
     def _kind(self, step: StepEquations) -> int:
-        """Return the number of the different step that a step is equal to."""
+        """Return the number of the different step to which a step is equal."""
         count = len(self.different)
         for kind in range(count - 1, max(count - MAX_COMPARED, 0) - 1, -1):
             difference = self.different[kind].difference(step)
@@ -90,8 +90,8 @@ class RepeatedSteps:
 def step_powers(solver: KrawczykSolver, step: StepEquations) -> AffinePowers:
     """Return the powers of the map of a step.
 
-    The map is found from the solutions that start at zero and at each unit vector: the solver has
-    ``(n + 1) B`` boxes, all boxes n + 1 times one after the other.
+    The map is computed from the solutions that start at zero and at each unit vector: the solver
+    has ``(n + 1) B`` boxes, the sequence of all boxes repeated n + 1 times.
     """
     n, equations = solver.states, solver.rhs
     boxes = solver.boxes // (n + 1)
@@ -146,9 +146,9 @@ class OpenBoxes:
             self.found.c[place][:, self._open] = own.c[i]
 
     def not_excluded(self) -> IntArray | None:
-        """Return which open boxes are not excluded; None where these are most of them.
+        """Return which open boxes are not excluded; None if these are most of them.
 
-        Then taking some excluded boxes along costs less than making smaller arrays.
+        Then computing some excluded boxes costs less than making smaller arrays.
         """
         mask = self._squares[self._open] <= self._limit
         return np.flatnonzero(mask) if mask.sum() < MIN_KEPT_SHARE * len(self) else None
@@ -162,7 +162,7 @@ class OpenBoxes:
 class SegmentEnclosure:
     """One segment of a condition: an event at its start, then the equations of its steps.
 
-    `repeated_steps` is None where the equations are not linear or depend on time.
+    `repeated_steps` is None if the equations are not linear or depend on time.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class SegmentEnclosure:
         if any(name in system.problem.model.states for name in segment.assign):
             self._jump = system.jump(segment.assign, begin)
         self._readouts = list(_readouts(segment, scheme, [m.time for m in measured]))
-        # When a measurement can be read off, and until when a point is needed.
+        # The step at which a measurement can be read, and the last step that needs a point.
         self._last_use = {k: i for i, step in enumerate(self._steps) for k in step.old}
         self._ready: list[list[int]] = [[] for _ in self._steps]
         for i, readout in enumerate(self._readouts):
@@ -198,7 +198,7 @@ class SegmentEnclosure:
 
     @property
     def explicit(self) -> bool:
-        """True if each point follows from those before."""
+        """True if each point follows from earlier ones."""
         return all(step.explicit for step in self._steps)
 
     @property
@@ -209,10 +209,10 @@ class SegmentEnclosure:
     def readouts(
         self, by_right_hand_sides: bool = False
     ) -> Iterator[tuple[ResidualsAtTime, Readout]]:
-        """Yield the residuals at each time, and how the states there are made of values at points.
+        """Yield the residuals at each time, with the states there as combinations of points.
 
-        With `by_right_hand_sides`, they are the states at the first point and right-hand sides
-        alone.
+        With `by_right_hand_sides`, only the states at the first point and right-hand sides are
+        combined.
         """
         readouts = self._readouts
         if by_right_hand_sides and self._measured:
@@ -250,7 +250,7 @@ class SegmentEnclosure:
         if not self._steps:
             return point
         solver = self._solver(boxes)
-        # Right-hand sides that an earlier segment has left may be of other equations.
+        # Right-hand sides from an earlier segment may belong to other equations.
         point = PointEnclosure(point.c, point.deviation)
         points, error = {0: point}, point.error_bound()
         powers = self._powers(boxes)
@@ -263,7 +263,7 @@ class SegmentEnclosure:
             if sequence is None:
                 error = solver.solve(step, points, error)
             else:
-                # All points of a sequence follow from its first one, by as few maps as there are.
+                # All points of a sequence follow from its first one, by as few maps as possible.
                 last = number + 1 == begun + sequence.count
                 if self._ready[number]:
                     start = _after(powers[sequence.kind], origin, number - begun)
@@ -296,7 +296,7 @@ class SegmentEnclosure:
     def _solver(
         self, boxes: OpenBoxes, times: int = 1, coefficient_error: float = 0.0
     ) -> KrawczykSolver:
-        """Return a solver in all open boxes, `times` times one after the other."""
+        """Return a solver in all open boxes, repeated `times` times."""
         unknowns = boxes.unknowns
         if times > 1:
             unknowns = {i: m.tiled(times) for i, m in unknowns.items()}
@@ -306,7 +306,7 @@ class SegmentEnclosure:
         )
 
     def _powers(self, boxes: OpenBoxes) -> dict[int, AffinePowers]:
-        """Return the powers of the map of each kind of steps that are taken together."""
+        """Return the powers of the map of each kind of steps that are combined."""
         found: dict[int, AffinePowers] = {}
         if self.repeated_steps is None:
             return found
@@ -319,14 +319,14 @@ class SegmentEnclosure:
 
 
 def _after(powers: AffinePowers, point: PointEnclosure, count: int) -> PointEnclosure:
-    """Return the point that is some equal steps later."""
+    """Return the point after some equal steps."""
     if not count:
         return point
     return PointEnclosure.of(powers(point.models(powers.monomials), count))
 
 
 def _readouts(segment: Segment, scheme: Scheme, times: Sequence[float]) -> Iterator[Readout]:
-    """Yield how the states at each time are made of values at the points of the segment."""
+    """Yield the states at each time as combinations of values at points of the segment."""
     if not times:
         return
     weights = scheme.interpolation(segment.mesh, segment.relations, np.array(times))
@@ -340,7 +340,7 @@ def _readouts(segment: Segment, scheme: Scheme, times: Sequence[float]) -> Itera
 
 
 def _point_at(segment: Segment, time: float) -> int | None:
-    """Return the mesh point at which a measurement is taken, as in a transcription, if any."""
+    """Return the mesh point of a measurement, as in a transcription, if there is one."""
     mesh = segment.mesh
     nearest = 1 + int(np.argmin(np.abs(mesh[1:] - time)))
     if abs(time - mesh[nearest]) <= MESH_TIME_TOLERANCE * (mesh[-1] - mesh[0]):
@@ -349,7 +349,7 @@ def _point_at(segment: Segment, time: float) -> int | None:
 
 
 def _by_right_hand_sides(readout: Readout, integrals: Array) -> Readout:
-    """Return a readout of the first state and of right-hand sides in place of states at points."""
+    """Return a readout of the first state and of right-hand sides instead of states at points."""
     total = np.zeros(integrals.shape[1])
     for point, weight in readout.states.items():
         total += weight * integrals[point]

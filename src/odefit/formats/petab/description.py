@@ -18,12 +18,12 @@ class ParameterRow:
     """A row of the parameter table."""
 
     name: str
-    scale: Literal["linear", "log10"] | None  # of the search; None where the file does not say
+    scale: Literal["linear", "log10"] | None  # of the search; None if the file does not give it
     lower: float
     upper: float
     nominal: float | None
     estimate: bool
-    prior: Mapping[str, Any] | None  # as format 1 writes it
+    prior: Mapping[str, Any] | None  # in the form of format 1
     place: str
 
 
@@ -48,7 +48,7 @@ class ObservableRow:
 
 @dataclass(frozen=True)
 class Period:
-    """The conditions that hold from a time on."""
+    """The conditions that apply from a time on."""
 
     time: float  # of its beginning; STEADY for one that lasts until the steady state
     assign: Mapping[str, str]  # new values in PEtab's mathematics, by id
@@ -89,4 +89,4 @@ class Description:
     experiments: tuple[ExperimentRows, ...]
     measurements: tuple[Measurement, ...]
     aliases: Mapping[str, str] = field(default_factory=dict)  # ids of the model by name
-    notes: tuple[str, ...] = ()  # sentences: what was read how
+    notes: tuple[str, ...] = ()  # sentences on how parts were read

@@ -16,7 +16,7 @@ from odefit.problem.sbml import substituted
 class Experiments:
     """The translation of experiments into format 1.
 
-    `comments` are the columns that assign nothing, see :func:`comment_columns`.
+    `comments` are columns without assignments, see :func:`comment_columns`.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Experiments:
         """Return the constants and initial values that the first period assigns."""
         model, parameters = self._model, self._names.parameters
         values = self._values(first)
-        # What a value refers to has the value of the model, not one of the same period.
+        # Names in a value have the values of the model, not those of the same period.
         before: dict[str, str] = dict(model.initial)
         for name in values.keys() & model.constants.keys():
             before[name] = repr(model.constants[name])
@@ -71,7 +71,7 @@ class Experiments:
         assign: dict[str, Any] = {}
         values = self._values(period)
         if self._version == 1:
-            # What the condition leaves empty has the value of the model again.
+            # Quantities that the condition leaves empty have the value of the model again.
             for name in constants:
                 if name in model.constants and name not in values:
                     assign[name] = model.constants[name]
@@ -84,7 +84,7 @@ class Experiments:
         return {"time": period.time, "measured": "after", "assign": _with_numbers(assign)}
 
     def _values(self, period: Period) -> dict[str, str]:
-        """Return what a period assigns, with names and values of format 1."""
+        """Return the assignments of a period, with names and values of format 1."""
         found: dict[str, str] = {}
         model = self._model
         for target, text in period.assign.items():
@@ -113,7 +113,7 @@ class Experiments:
         return found
 
     def _model_events(self) -> Sequence[dict[str, Any]]:
-        """Return the events of the model, which every experiment has."""
+        """Return the events of the model, which apply to every experiment."""
         found = self._model.event_tables()
         if self._version < 2:
             for table in found:
@@ -125,7 +125,8 @@ def comment_columns(experiments: Sequence[ExperimentRows], names: PetabNames) ->
     """Return columns of the condition table of version 1 that are comments, such as dates.
 
     Every column of this table but two is a quantity of the model. A column of another name is a
-    comment if none of its cells can be a value and its name is no misspelt one of the model.
+    comment if none of its cells can be a value and its name is not a misspelling of one in the
+    model.
     """
     cells: dict[str, list[str]] = {}
     for period in {p.place: p for e in experiments for p in e.periods}.values():

@@ -1,4 +1,4 @@
-"""A problem in the words of PEtab, version 2: rows of its tables and equations of its model."""
+"""A problem in terms of PEtab, version 2: rows of its tables and equations of its model."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from odefit.problem.problem import Problem, definition_of
 from odefit.problem.vector_field import VectorField
 
 DELAY = 1e-12
-"""The part of the time span by which an event comes later, if a measurement at its time does not
-see it: periods of PEtab begin before a measurement at their time."""
+"""The part of the time span by which an event is delayed if a measurement at its time precedes it:
+periods of PEtab begin before a measurement at their time."""
 
 EXPERIMENT = "experiment_number"
-"""The parameter that tells experiments apart in inputs that differ between them."""
+"""The parameter that distinguishes experiments in inputs that differ between them."""
 
 
 class Export:
@@ -78,7 +78,7 @@ class Export:
         return names | {n for c in self._resolved for n in c.scalars}
 
     def _free(self, wanted: str) -> str:
-        """Return an id like the one that is wanted, which nothing else has."""
+        """Return an unused id similar to the requested one."""
         found = identifier(plain_id(wanted))
         while found in self._taken:
             found += "_"
@@ -173,7 +173,7 @@ class Export:
         )
 
     def _located(self, condition: Condition) -> list[WrittenEvent]:
-        """Return events that happen when something becomes true, or at times of unknowns."""
+        """Return events that happen when a condition becomes true, or at times of unknowns."""
         found = []
         for event in condition.located:
             if event.when is not None:
@@ -221,7 +221,7 @@ class Export:
         return found
 
     def _start(self, state: str) -> str:
-        """Return the initial value that the model gives; experiments may give others."""
+        """Return the initial value in the model; experiments may override it."""
         texts = {self._bound(c.initial[state], c) for c in self._resolved}
         return texts.pop() if len(texts) == 1 else "0.0"
 
@@ -278,7 +278,7 @@ class Export:
         return len(set(texts)) == 1 and isinstance(self._resolved[0].scalars[name], float)
 
     def _events(self, condition: Condition) -> list[tuple[float, dict[str, str]]]:
-        """Return times of events with what they assign together."""
+        """Return times of events with their joint assignments."""
         span = float(np.max(condition.times[np.isfinite(condition.times)], initial=condition.t0))
         later = DELAY * max(span - condition.t0, abs(span))
         found: dict[float, dict[str, Formula]] = {}
@@ -297,7 +297,7 @@ class Export:
     def _at_start(
         self, begin: dict[str, str], assign: Mapping[str, str], condition: Condition
     ) -> None:
-        """Let the first period assign what events at its time make of the initial values."""
+        """Make the first period assign the initial values as changed by events at its time."""
         scalars = {n: self._bound(b, condition) for n, b in condition.scalars.items()}
         initial = {n: self._bound(b, condition) for n, b in condition.initial.items()}
         before = {identifier(n): t for n, t in {**scalars, **initial}.items()}
@@ -329,7 +329,7 @@ class Export:
         self.observables.append(row)
 
     def _observable_id(self, name: str) -> str:
-        """Return the id; one that is the name of a state as well cannot be that."""
+        """Return the id, which must differ from the names of states."""
         model = self.model
         clash = name in {*model.ode, *model.algebraic, *model.inputs, *self._resolved[0].scalars}
         return f"observable_{name}" if clash else identifier(name)
@@ -392,7 +392,7 @@ def _with(text: str, values: Mapping[str, str]) -> str:
 
 
 def _inside(parameter: Parameter) -> float:
-    """Return a number between the bounds, as a nominal value that means nothing."""
+    """Return a number between the bounds, as an arbitrary nominal value."""
     low, high = parameter.lower, parameter.upper
     if low > 0 and math.isfinite(high):
         return math.sqrt(low * high)

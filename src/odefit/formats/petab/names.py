@@ -1,4 +1,4 @@
-"""The names in the formulas of a PEtab problem: what each of them means in the model."""
+"""The names in the formulas of a PEtab problem, and their meanings in the model."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class PetabNames:
         self.known = {*constants, *self.parameters, *self.variables, *model.assigned, TIME}
 
     def of(self, name: str) -> str:
-        """Return the name that an id of PEtab has in format 1."""
+        """Return the name in format 1 of an id of PEtab."""
         return self._renamed.get(name, name)
 
     def expression(
         self, text: str, place: str, further: Collection[str] = (), *, assigned: bool = True
     ) -> str:
-        """Return a formula of PEtab as the text of an expression; ``"0"`` with the reason noted.
+        """Return a formula of PEtab as the text of an expression; ``"0"`` with a reported reason.
 
         It may contain `further` names. With `assigned`, variables of assignment rules are written
         out.
@@ -83,7 +83,7 @@ def number_in(text: str) -> float | None:
 
 
 def reachable(used: Iterable[str], defined: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return the names in `used`, and those in the definitions of these, and so on."""
+    """Return the names in `used`, and those in their definitions, and so on."""
     found: set[str] = set()
     waiting = list(used)
     while waiting:

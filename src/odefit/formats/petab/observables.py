@@ -1,9 +1,9 @@
 """Observables and measurements of PEtab as observables, noise and data of format 1.
 
-A measurement of PEtab can replace names in the formulas of its observable. Where all measurements
-replace them by the same, that is written into the formulas; where it differs between experiments,
-the name becomes a constant of these; where it differs within one, the observable becomes several.
-Numbers that stand for the whole noise become a column of standard deviations.
+A measurement of PEtab can replace names in the formulas of its observable. If all measurements use
+the same replacement, it is written into the formulas. If it differs between experiments, the name
+becomes a constant of these; if it differs within one, the observable becomes several. Numbers that
+replace the whole noise become a column of standard deviations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ObservedRow(NamedTuple):
     experiment: str
     observable: str
     measurement: Measurement
-    sd: float | None  # its standard deviation, where the data give it
+    sd: float | None  # its standard deviation, if the data give it
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Observed:
     # constants that an observable needs, by experiment
     constants: dict[str, dict[str, Any]] = field(default_factory=dict)
     rows: list[ObservedRow] = field(default_factory=list)  # the measurements
-    notes: list[str] = field(default_factory=list)  # sentences: what was translated how
+    notes: list[str] = field(default_factory=list)  # sentences on how parts were translated
 
 
 class Observables:
@@ -81,7 +81,7 @@ class Observables:
         return self.found
 
     def _fits(self, measurement: Measurement, row: ObservableRow) -> bool:
-        """Return whether a measurement has as many replacements as there are placeholders."""
+        """Return whether a measurement has as many replacements as placeholders."""
         known = self._names.known
         fits = True
         for what, wanted, given in (
@@ -172,7 +172,7 @@ class Observables:
     def _constants_of_experiments(
         self, observable: str, placeholders: Sequence[str], given: Mapping[str, Override]
     ) -> dict[str, str]:
-        """Return what replaces placeholders that are constants of experiments, and note these."""
+        """Return and store the replacements of placeholders that are constants of experiments."""
         texts = {e: self._texts(placeholders, override) for e, override in given.items()}
         usual = next(iter(texts.values()))
         inside = {}

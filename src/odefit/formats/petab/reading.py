@@ -24,7 +24,7 @@ from odefit.problem.toml.files import problem_from_mapping
 
 @dataclass(frozen=True)
 class PetabImport:
-    """A PEtab problem as one of odefit's."""
+    """A PEtab problem as a problem of odefit."""
 
     problem: Problem
     mapping: Mapping[str, Any]  # the same in the structure of format 1
@@ -41,7 +41,7 @@ def read_petab(
 ) -> PetabImport:
     """Read a PEtab problem of version 1 or 2, whose model is in SBML.
 
-    With `nominal`, nominal values within the bounds become guesses. Other files have to be in the
+    With `nominal`, nominal values within the bounds become guesses. Other files must be in the
     folder `within`: by default the folder of the YAML file or the one above.
     """
     source = Path(os.fspath(path))
@@ -64,7 +64,7 @@ def read_petab(
     for experiment in experiments:
         own = experiment["constants"]
         for name, value in observed.constants[experiment["name"]].items():
-            # a constant that is another one takes the value of that
+            # a constant equal to another one takes its value
             another = own.get(value) if isinstance(value, str) else None
             own[name] = another if isinstance(another, str) else value
         experiment["data"] = _data(by_experiment[experiment["name"]])
@@ -196,7 +196,7 @@ def _parameters(
 
 
 def _data(measured: Sequence[ObservedRow]) -> dict[str, list[float | None]]:
-    """Return the columns of an experiment; replicates are in rows of their own."""
+    """Return the columns of an experiment; replicates are in separate rows."""
     counts: dict[tuple[str, float], int] = {}
     rows: dict[tuple[float, int], dict[str, float]] = {}
     for _, observable, measurement, sd in measured:

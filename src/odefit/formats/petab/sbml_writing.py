@@ -1,6 +1,6 @@
 """Equations as an SBML model (Level 3 Version 2), in formulas that PEtab shares.
 
-States are parameters with rate rules, so that no compartments and units have to be invented.
+States are parameters with rate rules, so that no compartments and units are needed.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from odefit.common.packages import require
 from odefit.expressions.grammar import CONDITIONS
 
 NAMES = {"log": "ln", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
-"""Functions that PEtab and SBML call otherwise."""
+"""Functions with other names in PEtab and SBML."""
 
 RESERVED = frozenset(
     "time avogadro pi exponentiale inf infinity nan notanumber true false delay rateof".split()
 )
-"""Words, in any capitals, that are no names in formulas of SBML or of PEtab."""
+"""Words, in any capitals, that cannot be names in formulas of SBML or of PEtab."""
 
 
 def identifier(name: str) -> str:
-    """Return a name that both formats allow: one that is reserved gets an underscore."""
+    """Return a name that both formats allow: a reserved one gets an underscore."""
     return f"{name}_" if name.lower() in RESERVED else name
 
 
@@ -80,12 +80,12 @@ FORMULAS = FormulaAlgebra()
 class WrittenEvent:
     """An event of a model."""
 
-    trigger: str  # the condition whose becoming true makes it happen
-    assign: Mapping[str, str]  # the new values by name, of what was before the event
+    trigger: str  # the condition that triggers it on becoming true
+    assign: Mapping[str, str]  # the new values by name, in terms of values before the event
     initially: bool = True  # the condition counts as true before the start
     delay: str | None = None
     priority: str | None = None
-    # whether it is persistent, and whether new values are those of the time of the trigger
+    # whether it is persistent, and whether new values are computed at the time of the trigger
     kept: tuple[bool, bool] = (True, False)
 
 
@@ -93,13 +93,13 @@ class WrittenEvent:
 class SbmlEquations:
     """The content of an SBML file; formulas are texts with ``ln`` for the natural logarithm."""
 
-    # parameters with their values, None where another file gives them
+    # parameters with their values, None if another file gives them
     constants: Mapping[str, float | None] = field(default_factory=dict)
     variables: Mapping[str, float | None] = field(default_factory=dict)  # conditions assign these
     rates: Mapping[str, str] = field(default_factory=dict)  # the right-hand side of each state
     initial: Mapping[str, str] = field(default_factory=dict)  # the initial value of each state
     assigned: Mapping[str, str] = field(default_factory=dict)  # by assignment rules
-    algebraic: Sequence[str] = ()  # expressions that are zero
+    algebraic: Sequence[str] = ()  # expressions equal to zero
     unknown_variables: Mapping[str, float] = field(default_factory=dict)  # with first guesses
     events: Sequence[WrittenEvent] = ()
 

@@ -18,38 +18,39 @@ from odefit.problem.inputs.issues import Issues
 from odefit.problem.priors import FAMILIES
 
 EMPTY = frozenset({"", "nan", "na", "n/a", "null", "none"})
-"""Cells that say nothing, in any case of letters: pandas, by which others read PEtab, takes them
-for missing."""
+"""Cells that count as empty, in any case of letters: pandas, with which others read PEtab, treats
+them as missing."""
 
 CLOSE_NAMES = 3
-"""Characters by which a mistaken name of a column may differ in length from the one meant."""
+"""Largest difference in length between a mistaken name of a column and the intended one."""
 
 ALIKE = 0.85
-"""The least similarity, between 0 and 1, of a mistaken name of a column and the one meant: the
-standard allows further columns of any name, and ``realDate``, at 0.63, is no ``replicateId``."""
+"""The smallest similarity, between 0 and 1, of a mistaken name of a column and the intended one:
+the standard allows further columns of any name, and ``realDate``, at 0.63, is not
+``replicateId``."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One row of a table."""
 
-    # texts by column, without blanks around them; cells that say nothing are absent
+    # texts by column, without blanks around them; empty cells are absent
     cells: Mapping[str, str]
     place: str
 
     def get(self, column: str) -> str:
-        """Return a cell, empty if it says nothing."""
+        """Return a cell, with an empty text for an empty cell."""
         return self.cells.get(column, "")
 
     def text(self, column: str, issues: Issues) -> str:
-        """Return a cell that must say something; empty with the reason noted if it does not."""
+        """Return a cell that must not be empty; report it if it is."""
         found = self.get(column)
         if not found:
             issues.error(self.place, f"{column} is empty; every row needs one")
         return found
 
     def choice(self, column: str, choices: Sequence[str], issues: Issues) -> str:
-        """Return a cell that has to be one of some words; an empty one is the first of them."""
+        """Return a cell that must be one of some words; an empty one means the first."""
         found = self.get(column) or choices[0]
         if found not in choices:
             issues.error(self.place, f"{column}: unknown {shown(found)}{one_of(found, choices)}")
@@ -58,7 +59,7 @@ class Row:
     def number(
         self, column: str, issues: Issues, *, infinite: bool = False, missing: float | None = None
     ) -> float | None:
-        """Return a cell as a number, or None with the reason noted.
+        """Return a cell as a number, or None with a reported reason.
 
         `missing` is the value of an empty cell; None makes it a mistake.
         """
@@ -79,13 +80,13 @@ class Table:
 
     label: str  # the name of its file in messages
     columns: tuple[str, ...]  # names of the columns, in order
-    rows: tuple[Row, ...]  # its rows that are not empty
+    rows: tuple[Row, ...]  # its non-empty rows
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
     def require(self, columns: Collection[str], issues: Issues) -> bool:
-        """Report required columns that are missing; return whether there are all."""
+        """Report missing required columns; return whether all exist."""
         missing = [c for c in columns if c not in self.columns]
         for column in missing:
             meant = closest(column, [c for c in self.columns if c not in columns])
@@ -98,7 +99,7 @@ class Table:
         return [c for c in self.columns if c not in known and any(row.get(c) for row in self.rows)]
 
     def check_near_misses(self, known: Collection[str], issues: Issues) -> None:
-        """Report columns whose name is that of a known, absent one but for a typing error."""
+        """Report columns whose name is a likely misspelling of a known, absent one."""
         absent = [c for c in known if c not in self.columns]
         for column in self.unused(known):
             meant = closest(column, absent, alike=ALIKE)
@@ -107,7 +108,7 @@ class Table:
 
 
 def read_tsv(path: Path, label: str, issues: Issues) -> Table | None:
-    """Return a table, or None with the reason noted."""
+    """Return a table, or None with a reported reason."""
     text = read_text(path, label, issues)
     if text is None or not is_small(text, label, issues):
         return None
@@ -144,7 +145,7 @@ def read_tsv(path: Path, label: str, issues: Issues) -> Table | None:
 
 def as_number(text: str) -> float | None:
     """Return the number that `text` is, or None."""
-    if "_" in text:  # which Python allows between digits
+    if "_" in text:  # Python allows it between digits
         return None
     try:
         value = float(text)
@@ -162,13 +163,13 @@ WITHOUT_EFFECT = frozenset(
     {"parameterName", "observableName", "datasetId", "replicateId", "conditionName",
      "experimentName", "name"}
 )  # fmt: skip
-"""Columns that the standard names and that change nothing, so that a misspelt one is no mistake."""
+"""Columns of the standard without any effect, so that a misspelling is not a mistake."""
 
 
 def column_notes(
     tables: Mapping[str, Sequence[Table]], columns: Mapping[str, Sequence[str]], issues: Issues
 ) -> list[str]:
-    """Return a sentence for each column that is not read; misspelt ones are mistakes.
+    """Return a sentence for each unread column; misspelt ones are mistakes.
 
     The standard allows further columns in all tables but the condition table of version 1.
     `columns` are those that are read, by kind of table.
@@ -192,7 +193,7 @@ def aliases(tables: Sequence[Table], issues: Issues) -> dict[str, str]:
 
 
 def unique(rows: Sequence[Row], column: str, issues: Issues) -> dict[str, Row]:
-    """Return rows by the id in `column`, with ids that are empty or occur twice reported."""
+    """Return rows by the id in `column`; report empty ids and duplicates."""
     found: dict[str, Row] = {}
     for row in rows:
         name = row.text(column, issues)
@@ -207,12 +208,12 @@ def unique(rows: Sequence[Row], column: str, issues: Issues) -> dict[str, Row]:
 
 
 def all_rows(tables: Sequence[Table], required: Sequence[str], issues: Issues) -> list[Row]:
-    """Return the rows of several tables, of those that have the required columns."""
+    """Return the rows of the tables that have the required columns."""
     return [row for table in tables if table.require(required, issues) for row in table]
 
 
 def bounds(row: Row, estimate: bool, issues: Issues) -> tuple[float, float]:
-    """Return lower and upper bound; an empty cell is no bound."""
+    """Return lower and upper bound; an empty cell means no bound."""
     lower = row.number("lowerBound", issues, infinite=True, missing=-math.inf)
     upper = row.number("upperBound", issues, infinite=True, missing=math.inf)
     if lower is None or upper is None:
@@ -234,7 +235,7 @@ def nominal_value(row: Row, estimate: bool, issues: Issues) -> float | None:
 
 
 def check_known(row: Row, kind: str, name: str, known: Collection[str], issues: Issues) -> None:
-    """Report a name that is not in the table of its kind; an empty one is no mistake here."""
+    """Report a name that is missing in the table of its kind; an empty name is allowed here."""
     if name and name not in known:
         issues.error(
             row.place,
@@ -277,7 +278,7 @@ VERSION_1_NAMES = {
     "parameterScaleNormal": ("normal", True),
     "parameterScaleLaplace": ("laplace", True),
 }
-"""Names of version 1, and whether they are meant on the scale of the parameter."""
+"""Names of version 1, and whether they apply on the scale of the parameter."""
 
 
 def prior_of_version_1(row: Row, scale: str, issues: Issues) -> dict[str, Any] | None:
@@ -287,7 +288,7 @@ def prior_of_version_1(row: Row, scale: str, issues: Issues) -> dict[str, Any] |
         return None
     family, on_scale = VERSION_1_NAMES[kind]
     if family == "uniform" and not row.get("objectivePriorParameters"):
-        return None  # uniform between the bounds, which says nothing
+        return None  # uniform between the bounds, which adds nothing
     prior = _prior(family, "objectivePriorParameters", row, issues)
     if prior is not None and on_scale and scale != "lin":
         prior["on"] = scale
@@ -305,7 +306,7 @@ def prior_of_version_2(row: Row, issues: Issues) -> dict[str, Any] | None:
 def _kind(
     row: Row, column: str, parameters: str, known: Collection[str], issues: Issues
 ) -> str | None:
-    """Return what a row calls its family; None if there is none, or an unknown one."""
+    """Return the family named in a row; None if there is none, or an unknown one."""
     kind = row.get(column)
     if kind in known:
         return kind

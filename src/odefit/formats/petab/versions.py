@@ -1,4 +1,4 @@
-"""Tables of PEtab, in versions 1 and 2, as a description that both share."""
+"""Tables of PEtab, in versions 1 and 2, as a description shared by both."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ COLUMNS_2: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 NO_EXPERIMENT = "data"
-"""Name of the experiment of measurements that name none: the model as it is."""
+"""Name of the experiment for measurements without one: the unchanged model."""
 
 DISTRIBUTIONS = (*PETAB, *(f"log-{name}" for name in PETAB))
 
@@ -81,7 +81,7 @@ _PLACEHOLDER = r"\b{}Parameter([0-9]+)_{}\b"
 
 
 def describe(files: PetabFiles, issues: Issues) -> Description:
-    """Return what the tables say; mistakes go to `issues`."""
+    """Return the content of the tables; mistakes are added to `issues`."""
     first = files.version == 1
     tables = files.tables
     notes = [*files.notes, *column_notes(tables, COLUMNS_1 if first else COLUMNS_2, issues)]
@@ -228,7 +228,7 @@ def _placeholders(kind: Literal["observable", "noise"], name: str, formula: str)
 
 
 def _conditions_1(tables: Sequence[Table], issues: Issues) -> dict[str, Period]:
-    """Return what each condition assigns; cells that say nothing assign nothing."""
+    """Return the assignments of each condition; empty cells assign nothing."""
     rows = all_rows(tables, ("conditionId",), issues)
     found = {}
     for name, row in unique(rows, "conditionId", issues).items():
@@ -277,7 +277,7 @@ def _measurements_1(
 
 
 def _conditions_2(tables: Sequence[Table], issues: Issues) -> dict[str, Period]:
-    """Return what each condition assigns."""
+    """Return the assignments of each condition."""
     assigned: dict[str, dict[str, str]] = {}
     places: dict[str, str] = {}
     for row in all_rows(tables, ("conditionId", "targetId", "targetValue"), issues):
@@ -296,7 +296,7 @@ def _conditions_2(tables: Sequence[Table], issues: Issues) -> dict[str, Period]:
 def _experiments_2(
     tables: Mapping[str, Sequence[Table]], issues: Issues
 ) -> dict[str, ExperimentRows]:
-    """Return the experiments by id, with the conditions of equal times put together."""
+    """Return the experiments by id, with conditions at equal times combined."""
     conditions = _conditions_2(tables["condition"], issues)
     periods: dict[str, dict[float, dict[str, str]]] = {}
     places: dict[tuple[str, float], str] = {}

@@ -1,4 +1,4 @@
-"""The YAML file of a PEtab problem: which version it is, and which tables belong to it."""
+"""The YAML file of a PEtab problem: its version, and its tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odefit.problem.inputs.file_access import NamedFiles, read_text
 from odefit.problem.inputs.issues import Issues
 
 MAX_YAML_LENGTH = 1_000_000
-"""Characters of the YAML file: it lists files, and has no reason to be longer."""
+"""Largest number of characters of the YAML file: a list of files need not be longer."""
 
 MAX_DEPTH = 50  # levels of lists and mappings of the YAML file
 MAX_PARTS = 10_000  # events of the YAML reader: names, and beginnings and ends of lists
@@ -30,11 +30,11 @@ class PetabFiles:
     name: str  # the name of the problem
     tables: Mapping[str, tuple[Table, ...]]  # tables by kind
     model: tuple[Path, str]  # the path of the SBML file, and its name in messages
-    notes: tuple[str, ...]  # sentences: what was not read
+    notes: tuple[str, ...]  # sentences on unread parts
 
 
 def read_files(path: Path, issues: Issues, within: Path | None = None) -> PetabFiles:
-    """Return the tables that a YAML file names, all of them in the folder `within` or its own.
+    """Return the tables named in a YAML file, all of them in the folder `within` or its own.
 
     Mistakes in tables go to `issues`; those of the YAML file itself are raised.
     """
@@ -56,7 +56,7 @@ def read_files(path: Path, issues: Issues, within: Path | None = None) -> PetabF
         tables[kind] = tuple(table for table in read if table is not None)
     model_path = files.path(model, "model", issues)
     issues.raise_errors()
-    assert model_path is not None  # or there was an error
+    assert model_path is not None  # otherwise there was an error
     name = raw.get("problem_id") or path.stem
     return PetabFiles(version, str(name), tables, (model_path, model), tuple(notes))
 
@@ -216,7 +216,7 @@ def _model(value: object) -> str:
 
 
 def _names(value: object, place: str) -> list[str]:
-    """Return the names of files: given as one, or as a list."""
+    """Return the names of files, given as one name or as a list."""
     names = value if isinstance(value, list) else [] if value is None else [value]
     for name in names:
         if not isinstance(name, str) or not name.strip():

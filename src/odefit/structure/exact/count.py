@@ -1,11 +1,10 @@
 """The exact number of solutions for generic data, by a Groebner basis modulo a prime.
 
-The equations say that the Taylor coefficients of the outputs are those at a random point. Their
+The equations state that the Taylor coefficients of the outputs are those at a random point. Their
 solutions are counted in the algebraic closure of a prime field, where nothing is rounded and no
-solution can be missed. That a random point and a large prime show what holds for almost all
-parameters and over the rational numbers is the probabilistic part (H. Hong, A. Ovchinnikov, G.
-Pogudin and C. Yap, Global identifiability of differential models, Comm. Pure Appl. Math. 73,
-2020, for the point).
+solution can be missed. The probabilistic part is the conclusion from a random point and a large
+prime to almost all parameters and the rational numbers (H. Hong, A. Ovchinnikov, G. Pogudin and C.
+Yap, Global identifiability of differential models, Comm. Pure Appl. Math. 73, 2020, for the point).
 """
 
 from __future__ import annotations
@@ -36,20 +35,19 @@ from odefit.structure.series.modular_points import ModularExpansionPoint, modula
 from odefit.structure.series.number_fields import PRIME, Residues
 
 MAX_POINTS = 5
-"""Largest number of random points that are tried until nothing is divided by zero."""
+"""Largest number of random points that are tried to avoid divisions by zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExactCount:
     """The number of solutions for generic data, complex ones included.
 
-    `values` has the number of distinct values of each unknown that is solved for, `distinct` the
-    number of solutions that differ in the unknowns asked for, and `dimension` counts
-    multiplicities: it equals `total` unless a solution is multiple. The count is exact for the
-    random point and prime that were drawn. It holds for almost all parameters unless the point lies
-    on a certain hypersurface (a share below D/p of all points, for degree D and prime p) or the
-    prime divides a certain number; neither is excluded by proof, so counts with two seeds are
-    compared.
+    `values` has the number of distinct values of each solved unknown, `distinct` the number of
+    solutions that differ in the requested unknowns. `dimension` counts multiplicities: it equals
+    `total` unless a solution is multiple. The count is exact for the random point and prime that
+    were drawn. It holds for almost all parameters unless the point lies on a certain hypersurface
+    (a share below D/p of all points, for degree D and prime p) or the prime divides a certain
+    number; neither is excluded by proof, so counts with two seeds are compared.
     """
 
     total: int
@@ -71,12 +69,12 @@ def exact_count(
 
     `structural=False` counts the solutions of the square system itself, which a homotopy has to
     track. True counts the indistinguishable ones, with one more derivative of every output (or
-    those up to `order`). That suffices: the first derivative that is not among the rows is
-    algebraic over those that are, so that by differentiating its minimal polynomial all later ones
-    are rational in those used. Around given initial values this need not hold, and the number is an
-    upper bound. `names` are unknowns for which the solutions that differ in them are counted too.
-    None is returned if the work or memory allowed does not suffice, if the equations divide by zero
-    at all random points, or if there are infinitely many solutions.
+    those up to `order`). That suffices: the first derivative beyond the rows is algebraic over the
+    rows, so that by differentiating its minimal polynomial all later ones are rational in those
+    used. Around given initial values this need not hold, and the number is an upper bound. The
+    solutions that differ in the unknowns `names` are counted as well. Returns None if the allowed
+    work or memory does not suffice, if the equations divide by zero at all random points, or if
+    there are infinitely many solutions.
     """
     deadline = square.system.deadline if limit is None else limit
     rows = _rows(square, structural, order)
@@ -112,7 +110,7 @@ def _rows(square: SquareSystem, structural: bool, least: int) -> list[Row]:
 def _equations(
     square: SquareSystem, rows: Sequence[Row], seed: int, deadline: Deadline
 ) -> tuple[list[Polynomial], list[int]]:
-    """Return polynomials that are zero, and the depths of their variables.
+    """Return polynomials equal to zero, and the depths of their variables.
 
     The polynomials state that the rows have their values at a random point, and define the new
     variables. Raises ZeroDivisionError at an unlucky point.
@@ -141,7 +139,7 @@ def _equations(
         series = SymbolicSeries(e, variables, numbers, functions, deadline)
         left = series.coefficients((e.outputs[row.output].index, row.order) for row in own)
         for row, f in zip(own, left, strict=True):
-            # Constraints between known numbers need not hold where these are random.
+            # Constraints between known numbers need not hold for random numbers.
             if row.output < len(expansion.observables) or not is_constant(f):
                 value = int(outputs[k][row.order, row.output])
                 equations.append(add(f, constant(value), -1))
@@ -154,7 +152,7 @@ def _random_outputs(
 ) -> tuple[Residues, list[ModularExpansionPoint], list[Residues]]:
     """Return a random point modulo the prime, and each expansion's outputs up to `order` there.
 
-    Raises ZeroDivisionError if the equations divide by zero at all points that were tried.
+    Raises ZeroDivisionError if the equations divide by zero at all tried points.
     """
     for attempt in range(MAX_POINTS):
         values, points = modular_point(system, rng, order)
@@ -179,16 +177,16 @@ def _counted(
     seed: int,
     deadline: Deadline,
 ) -> tuple[int, int, dict[int, int], int]:
-    """Count the solutions, these with multiplicities, and the values of the `wanted` variables.
+    """Count the solutions, with and without multiplicities, and the values of `wanted` variables.
 
-    The last number is that of the solutions that differ in the variables `together`.
+    The last number counts the solutions that differ in the variables `together`.
     """
     eliminated = without_linear(equations, depth, deadline)
     used = set().union(*(variables(f) for f in eliminated.equations))
     forms = {v: eliminated.forms.get(v, variable(v)) for v in wanted}
     if any(not variables(f) <= used for f in forms.values()):
         raise NotZeroDimensionalError("an unknown is in no equation")
-    # The greatest variables are those that are wanted least.
+    # The greatest variables are the least needed ones.
     order = sorted(used, key=lambda v: (-depth[v], v))
     if not order:
         return 1, 1, dict.fromkeys(wanted, 1), 1

@@ -18,10 +18,10 @@ from odefit.structure.series.deadline import PER_CALL, PER_TERM, Deadline, Unfin
 from odefit.structure.series.number_fields import PRIME, Residues
 
 SparseRow = tuple[IntArray, Residues]
-"""Columns, and the residues there."""
+"""Columns of a row, and its residues there."""
 
 CHUNK_ENTRIES = 8_000_000
-"""Number of entries of the dense matrix that are reduced at once."""
+"""Number of entries of the dense matrix that are reduced together."""
 
 MAX_ENTRIES = 60_000_000
 """Largest number of entries of a dense matrix: half a gigabyte."""
@@ -30,13 +30,13 @@ CHECK_INTERVAL = 32
 """Number of steps of elimination between two checks of the limit."""
 
 PER_ENTRY = 0.7
-"""Operations that take as long as reducing an entry of a row by another row."""
+"""Number of operations equivalent to reducing an entry of a row by another row."""
 
 
 def reduced_by(
     pivots: Sequence[SparseRow], rows: Sequence[SparseRow], width: int, deadline: Deadline
 ) -> tuple[IntArray, Residues]:
-    """Reduce `rows` by `pivots`, which begin with 1, each in a column of its own, in column order.
+    """Reduce `rows` by `pivots`, which begin with 1 in separate columns, in column order.
 
     The results are the columns in which no pivot begins, and the reduced rows there. Raises
     UnfinishedError if the deadline passes or the matrix would be too large.
@@ -49,7 +49,7 @@ def reduced_by(
     size = max(1, CHUNK_ENTRIES // max(width, 1))
     for start in range(0, len(rows), size):
         some = rows[start : start + size]
-        # Columns lie in memory one after the other: they are what is picked.
+        # Columns are contiguous in memory, as columns are selected.
         dense = np.zeros((width, len(some)), dtype=np.int64)
         for k, (at, values) in enumerate(some):
             dense[at, k] = values
@@ -106,14 +106,14 @@ CHECK_INTERVAL = 64
 """Number of rows of a matrix that are made between two checks of the limit."""
 
 PER_COMPARISON = 5
-"""Operations that take as long as asking whether a monomial divides another."""
+"""Number of operations equivalent to testing whether a monomial divides another."""
 
 
 @dataclass(frozen=True, eq=False)
 class Element:
     """A polynomial of a basis, with leading coefficient 1 and packed monomials in decreasing order.
 
-    `exponents` is the integer of exponents of the leading monomial.
+    `exponents` is the leading monomial as an integer of exponents.
     """
 
     monomials: tuple[int, ...]
@@ -151,7 +151,7 @@ class _Basis:
         self.deadline = deadline
         self.elements: list[Element] = []
         self.pairs: list[_Pair] = []
-        self.minimal: list[int] = []  # elements whose leading monomial no other one divides
+        self.minimal: list[int] = []  # elements whose leading monomial no other divides
 
     def of(self, polynomials: Iterable[Terms]) -> list[Element]:
         """Return the reduced basis of the ideal of these polynomials."""
@@ -171,7 +171,7 @@ class _Basis:
                     return [self._element({0: 1})]
                 if self._reducer(lead) is None:
                     self._insert(self._element(row))
-                else:  # one of lower degree came with it that divides its leading monomial
+                else:  # an element of lower degree, added with it, divides its leading monomial
                     waiting.append(row)
         return self._interreduced()
 
@@ -183,7 +183,7 @@ class _Basis:
         return Element(monomials, coefficients, self.packing.exponents(monomials[0]))
 
     def _insert(self, element: Element) -> None:
-        """Add an element, and the critical pairs that are needed with it."""
+        """Add an element, and the critical pairs needed for it."""
         packing, e, new = self.packing, element.exponents, len(self.elements)
         divides, lcm = packing.divides, packing.lcm
         leads = [other.exponents for other in self.elements]
@@ -192,14 +192,14 @@ class _Basis:
             both = lcm(e, leads[i])
             fresh.append((packing.degree(packing.sums(both)), e + leads[i] != both, both, i))
         fresh.sort()
-        # Of pairs with one lcm, and of those whose lcm another divides, one is enough; none is
-        # needed where leading monomials are coprime (these come first in their degree).
+        # Of pairs with one lcm, or with an lcm that another divides, one is enough; none is needed
+        # if leading monomials are coprime (these come first in their degree).
         kept: list[tuple[int, bool, int, int]] = []
         guard = packing.guard
         compared = 0
         for candidate in fresh:
             guarded = candidate[2] | guard
-            for other in kept:  # as Packing.divides: most of the time passes here
+            for other in kept:  # as Packing.divides: most of the time is spent here
                 if (guarded - other[2]) & guard == guard:
                     break
             else:
@@ -235,7 +235,7 @@ class _Basis:
             members.setdefault(self.packing.sums(pair.lcm), set()).update((pair.first, pair.second))
         rows: list[Terms] = []
         for lead, numbers in members.items():
-            # The shortest is what the others are reduced by.
+            # The shortest one reduces the others.
             first, *others = sorted(numbers, key=lambda i: (len(self.elements[i].monomials), i))
             base = self._multiple(self.elements[first], lead)
             for i in others:
@@ -289,7 +289,7 @@ class _Basis:
         return [columns[k] for k in free.tolist()], left
 
     def _columns(self, rows: Iterable[Terms]) -> tuple[list[int], list[tuple[int, Element]]]:
-        """Return all monomials that come up, decreasing, and the elements that reduce them."""
+        """Return all monomials that occur, decreasing, and the elements that reduce them."""
         seen = {m for row in rows for m in row}
         waiting = list(seen)
         reducers: list[tuple[int, Element]] = []
@@ -315,7 +315,7 @@ class _Basis:
         return at, element.coefficients
 
     def _interreduced(self) -> list[Element]:
-        """Return the minimal elements, each without monomials that others reduce."""
+        """Return the minimal elements, without monomials that other elements reduce."""
         minimal = sorted((self.elements[i] for i in self.minimal), key=lambda f: f.lead)
         tails = [
             dict(zip(f.monomials[1:], f.coefficients[1:].tolist(), strict=True)) for f in minimal

@@ -1,9 +1,9 @@
-"""Monomials as integers whose order is the degree reverse lexicographical one.
+"""Monomials as integers in degree reverse lexicographical order.
 
-The exponents ``e_1 ... e_n`` are kept as their sums ``e_1``, ``e_1 + e_2``, ..., the whole sum in
-the highest bits. A product is then a sum of integers, and of two monomials the greater one in the
-degree reverse lexicographical order (variable 1 being the greatest) is the greater integer: the
-degree decides, then the smaller ``e_n``, then the smaller ``e_(n-1)``, and so on.
+The exponents ``e_1 ... e_n`` are stored as their sums ``e_1``, ``e_1 + e_2``, ..., with the whole
+sum in the highest bits. A product is then a sum of integers, and of two monomials the greater one
+in the degree reverse lexicographical order (variable 1 being the greatest) is the greater integer:
+the degree decides, then the smaller ``e_n``, then the smaller ``e_(n-1)``, and so on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 FIELD_BITS = 16
-"""Number of bits of each field, the highest of which stays free: degrees are below 2^15."""
+"""Number of bits of each field, with the highest kept free: degrees are below 2^15."""
 
 
 class Packing:

@@ -1,7 +1,7 @@
 """Sparse polynomials modulo the prime of :mod:`odefit.structure.series.series`.
 
-A monomial is the sorted tuple of its pairs (variable, exponent), so that variables can be added
-at any time; a polynomial maps monomials to residues that are not zero.
+A monomial is the sorted tuple of its pairs (variable, exponent), so that variables can be added at
+any time; a polynomial maps monomials to nonzero residues.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def constant(value: int) -> Polynomial:
 
 
 def variable(number: int) -> Polynomial:
-    """Return the variable of that number as a polynomial."""
+    """Return the variable with a number as a polynomial."""
     return {((number, 1),): 1}
 
 
@@ -104,7 +104,7 @@ def substitute(f: Polynomial, number: int, value: Polynomial) -> Polynomial:
 
 @dataclass(frozen=True, eq=False)
 class Eliminated:
-    """Equations in fewer variables, with the same solutions; `forms` are those of the others."""
+    """Equations in fewer variables with the same solutions; `forms` express the eliminated ones."""
 
     equations: list[Polynomial]
     forms: dict[int, Polynomial]
@@ -113,10 +113,10 @@ class Eliminated:
 def without_linear(
     equations: Sequence[Polynomial], depth: Sequence[int], deadline: Deadline | None = None
 ) -> Eliminated:
-    """Eliminate a variable by each equation of degree 1, until there is no such equation.
+    """Eliminate a variable by each equation of degree 1, until no such equation remains.
 
     Short equations come first, since they lengthen the others least. Each eliminates its variable
-    of the greatest depth, so that the unknowns, whose depth is 0, are left if possible.
+    of the greatest depth, so that the unknowns, whose depth is 0, remain if possible.
     """
     left = [f for f in equations if f]
     forms: dict[int, Polynomial] = {}

@@ -1,9 +1,9 @@
 """The quotient ring of an ideal with finitely many zeros, and its multiplication matrices.
 
-The monomials that no leading monomial of a Groebner basis divides are a basis of the quotient
-ring (D. Cox, J. Little, D. O'Shea, Using Algebraic Geometry, chapter 2). The values of a linear
-form at the zeros are the roots of its minimal polynomial there, which is found from the powers of
-the form.
+The monomials that no leading monomial of a Groebner basis divides are a basis of the quotient ring
+(D. Cox, J. Little, D. O'Shea, Using Algebraic Geometry, chapter 2). The values of a linear form at
+the zeros are the roots of its minimal polynomial there, which is computed from the powers of the
+form.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class Quotient:
             masks = [packing.exponents(e) for e in others]
             if not any(not any(packing.divides(m, lead) for m in masks) for lead in leads):
                 raise NotZeroDimensionalError("there are infinitely many solutions")
-        # A monomial is standard if it is no leading one and all that it is a multiple of are
-        # standard: degree by degree, a few sets answer that.
+        # A monomial is standard if it is not a leading one and all its divisors are standard, which
+        # a few sets per degree decide.
         leading = {f.lead for f in self._basis}
         masks = [packing.exponents(v) for v in packing.variables]
         seen, level = {0}, [0]
@@ -145,7 +145,7 @@ class Quotient:
             for v, x in enumerate(self._packing.variables):
                 pairs.setdefault(m + x, []).append((v, i))
         border: dict[int, Residues] = {}
-        # In increasing order, whatever a product is made of is there before.
+        # In increasing order, the parts of a product come before it.
         for m in sorted(pairs):
             self._deadline.check()
             if m in place:
@@ -165,7 +165,7 @@ class Quotient:
         return matrices
 
     def _from_below(self, m: int, border: Mapping[int, Residues], matrices: Residues) -> Residues:
-        """Return a border monomial that is a variable times another border monomial."""
+        """Return a border monomial as a variable times another border monomial."""
         v, form = next(
             (v, border[m - x]) for v, x in enumerate(self._packing.variables) if m - x in border
         )
@@ -184,11 +184,11 @@ class Quotient:
             matrix = (matrix + c % PRIME * self._matrices[v]) % PRIME
         power = np.zeros(size, dtype=np.int64)
         power[0] = 1  # the monomial 1
-        # Every power has a unit vector behind it, which tells how a row is made of the powers.
+        # Every power is followed by a unit vector, which records a row as a combination of powers.
         echelon = Echelon(2 * size + 1)
         for k in range(size + 1):
             self._deadline.check()
-            # The power times the matrix, and the rows so far with what is left of the new one.
+            # The power times the matrix, and the rows so far with the remainder of the new one.
             self._deadline.spend(3 * PER_CALL + size * size / 4 + size * (k + 1))
             unit = np.zeros(size + 1, dtype=np.int64)
             unit[k] = 1

@@ -2,9 +2,9 @@
 
 The new variables are the Taylor coefficients of the states, with ``(k + 1) x_(k+1) = f_k`` for a
 state with ``x' = f``, and those of the reciprocal ``w`` of every divisor ``b``, with ``w b = 1``.
-So all equations stay short, and no solution of theirs makes a divisor zero (H. Hong, A.
-Ovchinnikov, G. Pogudin and C. Yap, Global identifiability of differential models, Comm. Pure
-Appl. Math. 73, 2020: SIAN, has the same with derivatives for Taylor coefficients and one common
+So all equations stay short, and none of their solutions makes a divisor zero (H. Hong, A.
+Ovchinnikov, G. Pogudin and C. Yap, Global identifiability of differential models, Comm. Pure Appl.
+Math. 73, 2020: SIAN does the same with derivatives instead of Taylor coefficients, and one common
 denominator).
 """
 
@@ -27,13 +27,13 @@ from odefit.structure.series.number_fields import MODULAR, PRIME
 from odefit.structure.series.series import RationalODE
 
 Place = tuple[int, int]
-"""An entry of the tape, and the order of a Taylor coefficient of it."""
+"""An entry of the tape, and the order of one of its Taylor coefficients."""
 
 
 class Variables:
     """The variables of all expansions' polynomials; 0 to ``count - 1`` are the unknowns.
 
-    `depth` holds for each variable the order of the Taylor coefficient that it stands for.
+    `depth` holds the order of the Taylor coefficient that each variable represents.
     """
 
     def __init__(self, count: int) -> None:
@@ -45,11 +45,11 @@ class Variables:
         return variable(len(self.depth) - 1)
 
 
-LONG = 8  # variables of two monomials from which on their product takes longer than usual
+LONG = 8  # variables of two monomials above which their product takes longer than usual
 
 
 def pairs(a: Polynomial, b: Polynomial) -> float:
-    """Return the number of products of terms of two polynomials; long ones count as several."""
+    """Return the number of products of terms of two polynomials, with long ones weighted."""
     count = len(a) * len(b)
     if not count:
         return 0.0
@@ -105,7 +105,7 @@ class SymbolicSeries:
         return moving
 
     def _needed(self, places: Sequence[Place]) -> list[Place]:
-        """Return the coefficients that `places` need and that are not known, operands first."""
+        """Return the unknown coefficients that `places` need, operands first."""
         seen: set[Place] = set()
         order: list[Place] = []
         waiting = [(place, False) for place in places]
@@ -120,7 +120,7 @@ class SymbolicSeries:
         return order
 
     def _operands(self, i: int, k: int) -> list[Place]:
-        """Return the coefficients of which coefficient `k` of entry `i` is made."""
+        """Return the coefficients that enter coefficient `k` of entry `i`."""
         operation, a, b = self._tape.entries[i]
         if i in self._rhs:
             return [(self._rhs[i], k - 1)] if k else [(self._initial[i], 0)]
@@ -151,22 +151,22 @@ class SymbolicSeries:
                 right = self._at(b, k - j) if operation == "*" else self._reciprocal(b, k - j)
                 # Terms are multiplied one by one, and those of the sum are copied.
                 self._deadline.spend(PER_TERM * (pairs(left, right) + len(total) / 4))
-                self._deadline.check()  # before a product that may be beyond all limits
+                self._deadline.check()  # before a product that may exceed all limits
                 total = add(total, multiply(left, right))
         return total
 
     def _at(self, i: int, k: int) -> Polynomial:
-        """Return a coefficient that is known; those of constants beyond the first are zero."""
+        """Return a known coefficient; those of constants beyond the first are zero."""
         return self._known[i, k] if k == 0 or self._moving[i] else {}
 
     def _state(self, i: int, k: int) -> Polynomial:
-        """Return coefficient `k` of a state, by its initial value or its right-hand side."""
+        """Return coefficient `k` of a state, from its initial value or its right-hand side."""
         if k == 0:
             return self._known[self._initial[i], 0]
         return self._named(self._at(self._rhs[i], k - 1), k, k)
 
     def _named(self, f: Polynomial, divisor: int, depth: int) -> Polynomial:
-        """Return a new variable for `f` over a number, unless that is a number itself."""
+        """Return a new variable for `f` over a number, unless the quotient is a number."""
         if is_constant(f):
             return scale(f, pow(divisor, -1, PRIME))
         new = self._variables.new(depth)

@@ -1,17 +1,17 @@
-"""All solutions for generic parameters, from one of them: monodromy.
+"""All solutions for generic parameters, starting from one: monodromy.
 
-Tracking solutions along closed loops in the space of parameters permutes them, and takes any of
-them to any other, because the incidence variety is the graph of a map and so irreducible. The
-loops are those of a graph (T. Duff et al., Solving polynomial systems via homotopy continuation
-and monodromy, 2019): vertices are random parameters, edges are parameter homotopies between them.
+Tracking solutions along closed loops in the space of parameters permutes them, and can take any of
+them to any other, because the incidence variety is the graph of a map and so irreducible. The loops
+come from a graph (T. Duff et al., Solving polynomial systems via homotopy continuation and
+monodromy, 2019): vertices are random parameters, edges are parameter homotopies between them.
 
-When does the search end? If m solutions are known and there is another, a solution that is
-tracked along a random edge arrives at an unknown one with probability 1/(m + 1) or more, as long
-as edges permute solutions like random elements of the (transitive) monodromy group. So after N
-arrivals at known solutions the probability that a solution is missed is (1 - 1/(m + 1))^N at
-most; the search ends when that is below :data:`MISS_PROBABILITY`. Where the number of solutions
-is known (:mod:`odefit.structure.exact`), it ends when all are found; if they do not turn up, when
-the probability is below :data:`MISS_PROBABILITY_IF_COUNTED`.
+The end of the search follows from a probability. If m solutions are known and there is another, a
+solution tracked along a random edge arrives at an unknown one with probability at least 1/(m + 1),
+as long as edges permute solutions like random elements of the (transitive) monodromy group. So
+after N arrivals at known solutions the probability of a missed solution is at most (1 - 1/(m +
+1))^N; the search ends when that is below :data:`MISS_PROBABILITY`. If the number of solutions is
+known (:mod:`odefit.structure.exact`), it ends when all are found, or when the probability is below
+:data:`MISS_PROBABILITY_IF_COUNTED`.
 """
 
 from __future__ import annotations
@@ -34,21 +34,20 @@ MISS_PROBABILITY_IF_COUNTED = 1e-12
 """Probability at which the search is given up although more solutions are known to exist."""
 
 VERTICES = 4
-"""Number of vertices of the graph, where edges have to be like random ones."""
+"""Number of vertices of the graph, whose edges have to be like random ones."""
 
 VERTICES_IF_COUNTED = 2
-"""Number of vertices where the number of solutions is known. Edges between two vertices are
-enough to reach all solutions: loops in a generic line of parameters make all of the monodromy
-group."""
+"""Number of vertices if the number of solutions is known. Edges between two vertices are enough to
+reach all solutions: loops in a generic line of parameters generate the whole monodromy group."""
 
 MAX_BATCH = 192
 """Largest number of paths that are tracked together."""
 
 MAX_BATCH_IF_COUNTED = 96
-"""Largest number where the number of solutions is known: there may be few left to find."""
+"""Largest number if the number of solutions is known: few may remain to be found."""
 
 TRACKER = TrackerOptions(max_steps=300)
-"""Options of tracking. Longer paths are given up: others find the same solutions for less."""
+"""Options of tracking. Longer paths are given up: others find the same solutions with less work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,7 @@ class GenericSolutions:
 
     `solutions`, shape (d, n), begins with the random point from which `parameters` were made;
     `arrivals` counts the paths that arrived at known solutions since the last new one; `expected`
-    is the number of solutions if it was known before.
+    is the number of solutions if it was known in advance.
     """
 
     solutions: ComplexArray
@@ -81,7 +80,7 @@ class GenericSolutions:
 
     @property
     def complete(self) -> bool:
-        """True if the search ended by itself, and nothing says that solutions are missing."""
+        """True if the search ended by itself, without any sign of missing solutions."""
         return self.miss_probability <= MISS_PROBABILITY
 
 
@@ -102,8 +101,8 @@ class _Vertex:
 class _Edge:
     """A parameter homotopy between two vertices.
 
-    `gamma` is that from the first to the second; `tracked` holds for each end the numbers of its
-    solutions that need not be tracked from there any more.
+    `gamma` belongs to the direction from the first to the second; `tracked` holds for each end the
+    numbers of its solutions that need no further tracking.
     """
 
     ends: tuple[int, int]
@@ -146,7 +145,7 @@ def all_solutions(
 
 
 class _Search:
-    """The graph, as solutions are found at its vertices."""
+    """The graph, with the solutions found at its vertices."""
 
     def __init__(
         self, square: SquareSystem, rng: np.random.Generator, vertices: int, batch: int
@@ -163,7 +162,7 @@ class _Search:
         self.failed = 0
 
     def done(self, expected: int | None) -> bool:
-        """Return whether the search ends, with that number of solutions expected."""
+        """Return whether the search ends, for an expected number of solutions."""
         if self.count == expected:
             return True
         missing = expected is not None and self.count < expected
@@ -171,7 +170,7 @@ class _Search:
         return miss_probability(self.count, self.arrivals) <= limit
 
     def advance(self) -> None:
-        """Track some paths, along new edges where there are too few left on the old ones."""
+        """Track some paths, along new edges if too few remain on the old ones."""
         tasks = self._tasks()
         while len(tasks) < min(self.batch, 4 * (self.count + 1)):
             first, second = self.rng.choice(len(self.vertices), 2, replace=False)
@@ -181,14 +180,14 @@ class _Search:
         self._track(tasks)
 
     def _tasks(self) -> list[tuple[_Edge, int, int]]:
-        """Return what can be tracked: an edge, one of its ends, and a solution's number there."""
+        """Return the possible tasks: an edge, one of its ends, and a solution's number there."""
         tasks = []
         for edge in self.edges:
             for side in (0, 1):
                 known = len(self.vertices[edge.ends[side]].solutions)
                 tasks += [(edge, side, k) for k in range(known) if k not in edge.tracked[side]]
                 if tasks and tasks[-1][0] is edge:
-                    break  # what arrives need not be tracked back
+                    break  # arriving solutions need not be tracked back
         return tasks[: self.batch]
 
     def _track(self, tasks: list[tuple[_Edge, int, int]]) -> None:

@@ -1,11 +1,11 @@
 """The square subsystem of the differentiated model: as many equations as unknowns.
 
-Equations are taken in order of derivative, all outputs of order 0 before those of order 1, each
-if it raises the rank of the Jacobian at a random point modulo a prime (section 3, step 4 of
-Bassik et al., with exact ranks). Everything that data and experiments prescribe (Taylor
-coefficients of the outputs, values that are held fixed, time and inputs) is one vector of
-parameters of the polynomial system, which is solved for generic parameters first and then, by a
-parameter homotopy, for those of the data.
+Equations are taken in order of derivative, all outputs of order 0 before those of order 1, each if
+it raises the rank of the Jacobian at a random point modulo a prime (section 3, step 4 of Bassik et
+al., with exact ranks). Everything that data and experiments prescribe (Taylor coefficients of the
+outputs, fixed values, time and inputs) forms one vector of parameters of the polynomial system. The
+system is first solved for generic parameters and then, by a parameter homotopy, for those of the
+data.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from odefit.structure.series.expansion import ExpansionPoint
 from odefit.structure.series.modular_points import MAX_RISES, GrowingSeries, modular_point
 
 MAX_POINTS = 5
-"""Largest number of random points that are tried until nothing is divided by zero."""
+"""Largest number of random points that are tried to avoid divisions by zero."""
 
 PER_SOLUTION = 0.1
-"""Operations that a complex linear system takes, over the cube of its size."""
+"""Operations of solving a complex linear system, over the cube of its size."""
 
 GENERIC_CANDIDATES = 6
-"""Number of random points of which the best conditioned one is taken as the generic point."""
+"""Number of random points of which the best conditioned one becomes the generic point."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Row:
 class SquareSystem:
     """Equations that determine every algebraic unknown that can be determined.
 
-    `solved` and `held` are the columns of the system's unknowns that are solved for (n), and of
-    those that no equation determines given the others; `determined` says so for each unknown. Where
-    `rank` is given, it is known to be the highest, and `reached` is the order of derivative that
-    suffices. Raises NoTaylorSeriesError if the equations cannot be evaluated at the given initial
-    values, and UnfinishedError at the deadline.
+    `solved` are the columns of the n solved unknowns, `held` those of unknowns that no equation
+    determines given the others; `determined` marks the determined unknowns. If `rank` is given, it
+    is known to be the highest, and `reached` is the order of derivative that suffices. Raises
+    NoTaylorSeriesError if the equations cannot be evaluated at the given initial values, and
+    UnfinishedError at the deadline.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class SquareSystem:
         self.system = system
         rng = np.random.default_rng(seed)
         count = len(system.names)
-        # Around given initial values, or with known functions, the rank may rest for a while.
+        # Around given initial values, or with known functions, the rank may stagnate temporarily.
         patient = not system.free_states or any(
             e.program.equations.functions for e in system.expansions
         )
-        # What is known to be reached is followed as far as that takes.
+        # A known rank is pursued to whatever order it needs.
         highest = system.sufficient_order * (1 if rank is None else MAX_RISES)
         highest = max(highest, reached)
         for attempt in range(MAX_POINTS):
@@ -82,7 +82,7 @@ class SquareSystem:
                 )
                 echelon, self.rows = self._search(series, highest, rank, patient)
                 break
-            except ZeroDivisionError:  # an unlucky point, or all are so
+            except ZeroDivisionError:  # an unlucky point, or all points are
                 if attempt == MAX_POINTS - 1:
                     raise NoTaylorSeriesError(system.problem.name, NO_SERIES_AT_START) from None
         self.solved = np.array(sorted(echelon.pivots), dtype=np.intp)
@@ -137,7 +137,7 @@ class SquareSystem:
 
     @cached_property
     def _layout(self) -> tuple[slice, list[tuple[slice, slice]]]:
-        """Places in the vector of parameters: of held values, and of what expansions know."""
+        """Positions in the vector of parameters: of held values, and of data of expansions."""
         at = self.size + len(self.held)
         places = []
         for expansion in self.system.expansions:
@@ -150,7 +150,7 @@ class SquareSystem:
 
     @cached_property
     def active_parameters(self) -> IntArray:
-        """Places of the known numbers and functions on which the equations depend."""
+        """Positions of the known numbers and functions on which the equations depend."""
         at = []
         for expansion, (known, functions) in zip(
             self.system.expansions, self._layout[1], strict=True
@@ -178,7 +178,7 @@ class SquareSystem:
         return np.concatenate(parts).astype(complex)
 
     def expansion_points(self, parameters: ComplexArray) -> list[ExpansionPoint[np.complex128]]:
-        """Return what the vector of parameters says is known around the time of each expansion."""
+        """Return the numbers and functions in the vector of parameters for each expansion."""
         found = []
         for expansion, (known, functions) in zip(
             self.system.expansions, self._layout[1], strict=True
@@ -189,7 +189,7 @@ class SquareSystem:
         return found
 
     def generic_point(self, rng: np.random.Generator) -> tuple[ComplexArray, ComplexArray]:
-        """Return a random point, shape (n,), and the parameters at which it is a solution.
+        """Return a random point, shape (n,), and the parameters for which it is a solution.
 
         It is the best conditioned of a few random points: see :meth:`best_conditioned`.
         """
@@ -201,9 +201,9 @@ class SquareSystem:
         self,
         candidates: Sequence[tuple[ComplexArray, Sequence[ExpansionPoint[np.complex128]]]],
     ) -> tuple[ComplexArray, ComplexArray]:
-        """Return the candidate, with its parameters, that changes least with these.
+        """Return the candidate, with its parameters, that is least sensitive to these.
 
-        Paths from and to places where solutions nearly meet, or run away, are long.
+        Paths from and to parameters at which solutions nearly meet or diverge are long.
         """
         points = np.array([values[self.solved] for values, _ in candidates])
         nothing = np.zeros(self.size, dtype=complex)
@@ -222,7 +222,7 @@ class SquareSystem:
     # Evaluation -------------------------------------------------------------------------------
 
     def all_unknowns(self, points: ComplexArray, parameters: ComplexArray) -> ComplexArray:
-        """Return all unknowns of the system, those held included, shape (b, unknowns).
+        """Return all unknowns of the system, including held ones, shape (b, unknowns).
 
         `points` has shape (b, n); there is one vector of parameters for all points, or one for
         each.
@@ -235,13 +235,13 @@ class SquareSystem:
     def values(
         self, points: ComplexArray, parameters: ComplexArray, derivatives: bool = True
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
-        """Return left-hand sides, and their Jacobians by what is solved for and what is held.
+        """Return left-hand sides, and their Jacobians by solved and by held unknowns.
 
         Without `derivatives` the Jacobians are empty arrays.
         """
         values = self.all_unknowns(points, parameters)
         n, count = self.size, len(self.system.names)
-        # Whoever wants Jacobians solves linear systems with them.
+        # Callers that need Jacobians solve linear systems with them.
         operations = n**3 if derivatives else n
         self.system.deadline.spend(PER_CALL + PER_SOLUTION * len(points) * operations)
         left = np.zeros((len(points), n), dtype=complex)
@@ -267,8 +267,8 @@ class SquareSystem:
 
 
 DIFFERENCE_STEP = 1e-6
-"""Step of the finite differences by known functions, relative to the change of the parameters
-with t; these differences are used for predictions alone."""
+"""Step of the finite differences by known functions, relative to the change of the parameters with
+t; these differences only serve for predictions."""
 
 
 class ParameterHomotopy:
@@ -277,7 +277,7 @@ class ParameterHomotopy:
     The parameters, shape (paths, parameters), are a weighted mean of start and end. The weight of
     the start is ``t / (gamma - (gamma - 1) t)``, t going from 1 to 0 (A. Sommese and C. Wampler,
     The Numerical Solution of Systems of Polynomials, section 7.1): each path's `gamma`, of modulus
-    1, is another way around the parameters at which solutions are singular.
+    1, gives a different way around the parameters at which solutions are singular.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
-"""Path tracking, of many paths at once: predictor, corrector, adaptive steps.
+"""Path tracking, for many paths at once: predictor, corrector, adaptive steps.
 
 The predictor is the Hermite polynomial through the last three points and their tangents, the
-corrector two Newton steps. A step counts if Newton's method contracts quadratically from the
-prediction; that, with predictions within a hundredth of the corrected point, is what keeps a path
-from jumping to another.
+corrector two Newton steps. A step is accepted if Newton's method contracts quadratically from the
+prediction. This, with predictions within a hundredth of the corrected point, prevents a path from
+jumping to another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PathStatus(Enum):
 
 
 class Homotopy(Protocol):
-    """Equations that change with t, from 1 (where solutions are known) to 0 (where wanted)."""
+    """Equations that change with t, from 1 (with known solutions) to 0 (with unknown ones)."""
 
     def evaluate(
         self, paths: IntArray, points: ComplexArray, t: Array
@@ -46,15 +46,15 @@ class TrackerOptions:
     initial_step
         Length of the first step; the whole path has length 1.
     target_error, max_error
-        Relative error of the prediction that is aimed at, and the largest one that is accepted.
+        Target and largest accepted relative error of the prediction.
     contraction
         Largest ratio of the second Newton step to the first.
     max_steps
         Largest number of steps of a path.
     min_step
-        Step, relative to the t that is left, below which a path counts as singular.
+        Step, relative to the remaining t, below which a path counts as singular.
     infinity
-        Size, relative to that at the start, from which a path counts as gone to infinity.
+        Size, relative to that at the start, above which a path counts as diverged.
     """
 
     initial_step: float = 0.02
@@ -82,11 +82,11 @@ class TrackedPaths:
 
 
 ROUNDED_STEP = 1e-7
-"""Relative size of Newton steps that rounding alone explains where solutions are badly
-conditioned (derivatives of order five know them to seven digits or so)."""
+"""Relative size of Newton steps that rounding alone may cause for badly conditioned solutions
+(derivatives of order five determine them to about seven digits)."""
 
 MEMORY = 3
-"""Number of last points of a path that a prediction rests on."""
+"""Number of last points of a path that a prediction uses."""
 
 ROUNDED_PREDICTION = 1e-8
 """Relative error of a prediction below which its correction may be mere rounding."""
@@ -100,7 +100,7 @@ def track(
 ) -> TrackedPaths:
     """Track paths from `starts`, the solutions at t = 1, shape (paths, n).
 
-    The paths are left where they are when `stop`, called at every step, returns True.
+    The paths stop where they are when `stop`, called at every step, returns True.
     """
     with np.errstate(all="ignore"):
         return _Paths(homotopy, starts, options or TrackerOptions()).track(stop)
@@ -139,7 +139,7 @@ class _Paths:
         return TrackedPaths(self.points[:, 0], tuple(self.statuses), self.t, self.taken)
 
     def _advance(self, paths: IntArray) -> None:
-        """Try one step of each of `paths`; it is accepted or rejected."""
+        """Try one step of each of `paths`; each is accepted or rejected."""
         o = self.options
         length = np.minimum(self.step[paths], self.t[paths])
         target = self.t[paths] - length
@@ -175,7 +175,7 @@ class _Paths:
     def _relative_size(self, change: ComplexArray, point: ComplexArray, paths: IntArray) -> Array:
         """Return the largest relative change of any coordinate, for each path.
 
-        Sizes are remembered for a while, so that a coordinate that passes close to zero does not
+        Sizes are remembered for some steps, so that a coordinate that passes close to zero does not
         stop the path.
         """
         relative = np.abs(change) / np.maximum(np.abs(point), self.sizes[paths])
@@ -199,12 +199,12 @@ class _Paths:
     def _adapt(
         self, paths: IntArray, length: Array, accepted: BoolArray, error: Array, left: Array
     ) -> None:
-        """Choose the next steps, and say which paths end here."""
+        """Choose the next steps, and return which paths end here."""
         o = self.options
-        # Newton's second step is the square of its first, but for a constant.
+        # Newton's second step is the square of its first, up to a constant.
         excess = np.maximum(error, np.sqrt(np.maximum(left, 1e-20))) / o.target_error
-        # Where that constant is large, contraction is what limits the step. It is aimed at with
-        # room to spare, or every other step would be rejected; rounding makes it look bad as well.
+        # If that constant is large, contraction limits the step. The target leaves a margin, or
+        # every other step would be rejected; rounding makes contraction look bad as well.
         contraction = left / np.maximum(error, ROUNDED_PREDICTION)
         excess = np.maximum(excess, contraction / (o.contraction / 4))
         factor = np.clip(0.9 * excess ** (-0.5 / self.remembered[paths]), 0.2, 2.0)
@@ -221,10 +221,11 @@ class _Paths:
 
 
 def refine_ends(homotopy: Homotopy, points: ComplexArray) -> tuple[ComplexArray, BoolArray]:
-    """Refine the ends of all paths by Newton's method, and find whether each is a regular solution.
+    """Refine the ends of all paths by Newton's method, and test whether each is regular.
 
-    At a regular solution each step is about the square of the one before, until rounding. The steps
-    do not shrink so at the end of a path that ran into a singular solution or into no solution.
+    At a regular solution each step is about the square of the previous one, until rounding. The
+    steps do not shrink this way at the end of a path that ran into a singular solution or missed
+    any solution.
     """
     paths, end = np.arange(len(points)), np.zeros(len(points))
     steps = []
@@ -284,7 +285,7 @@ def _hermite(
 
 
 SAME_SOLUTION = 1e-6
-"""Relative difference up to which two solutions, or two values of an unknown, are one."""
+"""Relative difference up to which two solutions, or two values of an unknown, are the same."""
 
 
 def index_of(point: ComplexArray, known: Sequence[ComplexArray]) -> int | None:

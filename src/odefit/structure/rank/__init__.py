@@ -1,1 +1,1 @@
-"""Ranks of the map from unknowns to outputs, and what they say of single unknowns."""
+"""Ranks of the map from unknowns to outputs, and their implications for single unknowns."""

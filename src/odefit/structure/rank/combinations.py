@@ -2,10 +2,10 @@
 
 A function of the unknowns is identifiable, at least locally, if its gradient vanishes on the null
 space of the equations. Candidates are tried exactly, modulo the prime, at several random points:
-pairs and triples of unknowns, then functions that are invariant under the symmetries. A null
-vector that is constant in logarithmic coordinates is a scaling (each unknown is multiplied by its
-own power of a common factor), under which monomials may be invariant; a null vector that is
-constant as it is is a translation, under which linear forms may be invariant.
+pairs and triples of unknowns, then functions that are invariant under the symmetries. A null vector
+that is constant in logarithmic coordinates is a scaling (each unknown is multiplied by its own
+power of a common factor), under which monomials may be invariant; a null vector that is itself
+constant is a translation, under which linear forms may be invariant.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_INTEGER = 32
 """Largest numerator and denominator of exponents and coefficients."""
 
 MAX_FOR_TRIPLES = 40
-"""Largest number of non-identifiable unknowns of which triples are tried."""
+"""Largest number of non-identifiable unknowns for which triples are tried."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ def _power(name: str, exponent: int) -> str:
 
 @dataclass(frozen=True)
 class IdentifiableCombinations:
-    """Identifiable functions of the unknowns that are not identifiable by themselves.
+    """Identifiable functions of the unknowns that are not identifiable individually.
 
-    `missing` is the number of further independent ones that were not found; `involved` are the
-    unknowns that are in some identifiable function.
+    `missing` is the number of further independent functions that were not found; `involved` are the
+    unknowns in identifiable functions.
     """
 
     found: tuple[Combination, ...]
@@ -70,9 +70,9 @@ class IdentifiableCombinations:
 def identifiable_combinations(
     local: LocalRank, names: Sequence[str], deadline: Deadline = NEVER
 ) -> IdentifiableCombinations:
-    """Find identifiable functions of those of the unknowns `names` that are not identifiable.
+    """Find identifiable functions of the non-identifiable unknowns among `names`.
 
-    What is not found when the `deadline` has passed is missing.
+    Functions not found by the `deadline` are missing.
     """
     place = {name: i for i, name in enumerate(local.names)}
     best = local.best
@@ -81,7 +81,7 @@ def identifiable_combinations(
     if not chosen:
         return IdentifiableCombinations((), 0, ())
     freedom = spaces[0].space.rank
-    # Unknowns that can change by themselves: no function of them is identifiable.
+    # Unknowns that can change independently: no function of them is identifiable.
     alone = [i for i in range(len(chosen)) if spaces[0].space.determined[i]]
     active = [i for i in range(len(chosen)) if i not in alone]
     wanted = len(active) - (freedom - len(alone))
@@ -102,7 +102,7 @@ def identifiable_combinations(
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A function that may be identifiable, by the places of the non-identifiable unknowns."""
+    """A candidate for an identifiable function, by the places of the non-identifiable unknowns."""
 
     powers: Mapping[int, int]
     linear: bool
@@ -177,7 +177,7 @@ def _pairs(space: _Space, active: Sequence[int]) -> Iterator[_Candidate]:
 
 
 def _ratio(a: Residues, b: Residues) -> Fraction | None:
-    """Return the small rational r with ``a = r b``, if there is one and it is not zero."""
+    """Return the small nonzero rational r with ``a = r b``, if there is one."""
     used = np.flatnonzero(b)
     if not len(used) or not a.any():
         return None
@@ -228,7 +228,7 @@ def _intersection(a: Residues, b: Residues) -> Residues:
 
 
 def _cleared(powers: Mapping[int, Fraction], linear: bool) -> _Candidate:
-    """Return a candidate with integers in place of fractions, more of them positive."""
+    """Return a candidate with integers instead of fractions, most of them positive."""
     common = lcm(*(p.denominator for p in powers.values()))
     whole = {i: int(p * common) for i, p in sorted(powers.items())}
     if sum(np.sign(list(whole.values()))) < 0:

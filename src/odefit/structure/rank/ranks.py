@@ -30,25 +30,25 @@ from odefit.structure.series.number_fields import PRIME, Residues
 from odefit.structure.series.tape import Term, needed
 
 MIN_POINTS = 2
-"""Smallest number of random points at which ranks are computed, unless one shows full rank."""
+"""Smallest number of random points at which ranks are computed, unless one has full rank."""
 
 MAX_POINTS = 12
-"""Largest number of these points: symmetries with constant coefficients are told from others by
-several points."""
+"""Largest number of these points: several points distinguish symmetries with constant coefficients
+from others."""
 
 MAX_FAILURES = 5
-"""Largest number of additional points that replace those where something is divided by zero."""
+"""Largest number of additional points that replace those with a division by zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class PointRank:
     """The findings at one random point of the prime field.
 
-    For each unknown, `determined`, `algebraic` and `effective` tell whether all equations determine
-    it locally, whether those without the equations between differentials do, and whether it changes
+    For each unknown, `determined` tells whether all equations determine it locally, `algebraic`
+    whether those without the equations between differentials do, and `effective` whether it changes
     any output. `null_space`, shape (unknowns - rank, unknowns), changes no equation. `orders` holds
     for each observable of each expansion the highest order that raised the rank, or -1. If not
-    `complete`, time was short, and higher derivatives may determine more.
+    `complete`, time ran out, and higher derivatives may determine more.
     """
 
     values: Residues
@@ -79,17 +79,17 @@ class LocalRank:
 
     @property
     def best(self) -> PointRank:
-        """One of the points, which speaks for all."""
+        """One of the points, which represents all."""
         return self.points[0]
 
     @property
     def proved(self) -> bool:
-        """True if all unknowns are determined: a rank full at one point is so almost everywhere."""
+        """True if all unknowns are determined: a rank full at one point is generically full."""
         return self.best.rank == len(self.names)
 
     @property
     def error(self) -> float:
-        """Upper bound of the probability that the rank is higher, where it is known to be final."""
+        """Upper bound of the probability that the rank is higher, if it is known to be final."""
         if self.proved or not self.best.complete or not self.final:
             return 0.0
         return min(1.0, self.degree / PRIME) ** len(self.points)
@@ -128,9 +128,9 @@ def _add_points(
     least: int = 0,
     most: int = MAX_POINTS,
 ) -> None:
-    """Add findings at random points until they suffice, or there are `most`.
+    """Add findings at random points until they suffice, or until there are `most`.
 
-    Derivatives are followed up to order `least` at least.
+    Derivatives are followed at least up to order `least`.
     """
     for _ in range(MAX_POINTS + MAX_FAILURES):
         try:
@@ -149,14 +149,14 @@ def _add_points(
 
 
 def _wanted(found: PointRank) -> int:
-    """Return how many points tell symmetries with constant coefficients from others."""
+    """Return the number of points that distinguish constant symmetries from others."""
     lost = int((~found.determined).sum())
     independent = lost - (len(found.values) - found.rank)
     return max(MIN_POINTS, min(MAX_POINTS, lost // max(independent, 1) + 2))
 
 
 def _at_point(system: DifferentiatedSystem, rng: np.random.Generator, least: int) -> PointRank:
-    """Return the findings at one random point, with derivatives up to order `least` at least."""
+    """Return the findings at one random point, with derivatives at least up to order `least`."""
     highest = max(MAX_RISES * system.sufficient_order, least)
     search = _PointSearch(system, rng, highest, least)
     for order in range(highest + 1):
@@ -211,11 +211,11 @@ class _PointSearch:
 
     @property
     def full(self) -> bool:
-        """True if further derivatives tell nothing more."""
+        """True if further derivatives give no information."""
         return self.all.rank == self.algebraic.rank == self.count
 
     def finding(self, complete: bool) -> PointRank:
-        """Return what was found, `complete` or not."""
+        """Return the findings, `complete` or not."""
         return PointRank(
             self.values,
             self.all.rank,
@@ -248,8 +248,8 @@ def _degree(system: DifferentiatedSystem, order: int, count: int) -> int:
     They are polynomials in all random numbers; `order` is the highest derivative.
     """
     highest = max((_degree_of_equations(e) for e in system.expansions), default=1)
-    # With x' = P/Q, derivative j has the denominator Q^(2j - 1), and its numerator no higher
-    # degree; the derivatives by the unknowns double that.
+    # With x' = P/Q, derivative j has the denominator Q^(2j - 1), and its numerator has no higher
+    # degree; the derivatives with respect to the unknowns double that.
     return count * 2 * (2 * order + 2) * highest
 
 

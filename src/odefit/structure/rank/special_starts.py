@@ -1,12 +1,12 @@
 """Test whether ranks at given initial values are final, or may rise with higher derivatives.
 
-Around generic states the rank of the outputs' derivatives is final as soon as it rests once: the
-gradient of the next derivative is a combination of those before it, with coefficients whose
+Around generic states the rank of the outputs' derivatives is final as soon as it stagnates once:
+the gradient of the next derivative is a combination of the previous ones, with coefficients whose
 derivatives along the trajectories exist too (J. F. Ritt's chain argument). Around given values it
-is not. Of a cascade that starts from rest the outputs may begin with t^15, and as long as they are
-zero the rank rests.
+is not final. The outputs of a cascade that starts from rest may begin with t^15, and as long as
+they are zero the rank stagnates.
 
-What does hold there follows from three facts.
+Conclusions there follow from three facts.
 
 1. Let M be a set of states and unknowns that the equations do not leave, and that contains all
    given initial values. A rank at one of its points is at most the rank G at a generic point of
@@ -17,9 +17,9 @@ What does hold there follows from three facts.
    do not change up to that order, they never change.
 
 M is an affine space here: the given initial values plus the smallest space of directions that the
-rates never leave, wherever in it the state is. So no dimensions are lost to states that stay at
-zero, equilibria, states that are equal by symmetry, or conserved sums. Where the rank G is not
-reached, nothing is known of the orders beyond.
+rates never leave, for any state in it. So no dimensions are wasted on states that stay at zero,
+equilibria, states that are equal by symmetry, or conserved sums. If the rank G is not reached,
+nothing is known of the orders beyond.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from odefit.structure.series.modular_points import GrowingSeries, modular_point
 from odefit.structure.series.number_fields import PRIME, Residues
 
 MAX_OPERATIONS = 3e8
-"""Operations on Taylor coefficients, about, that the search for the rank G may take."""
+"""Approximate number of operations on Taylor coefficients for the search for the rank G."""
 
 MAX_ORDER = 700
-"""The highest order of derivative that is looked at."""
+"""The highest order of derivative that is examined."""
 
 RESTS = 2
-"""Number of orders in which the rank has to rest around a generic point: one would suffice, if no
-determinant vanished by chance."""
+"""Number of orders in which the rank has to stagnate around a generic point: one would suffice if
+no determinant vanished by chance."""
 
 INVARIANT_TESTS = 4
-"""Number of random states in a row whose rates leave the directions as they are."""
+"""Number of consecutive random states whose rates leave the directions unchanged."""
 
 MAX_FAILURES = 8
-"""Number of random states at which something is divided by zero until no directions are known."""
+"""Number of random states with a division by zero after which the directions are unknown."""
 
 
 @dataclass(frozen=True)
 class Reach:
     """The orders to which derivatives at given initial values are followed, in `width` directions.
 
-    `order` is the last that is informative; `final` tells whether those beyond it are known not to
-    be.
+    `order` is the last informative one; `final` tells whether later orders are known to be
+    uninformative.
     """
 
     order: int
@@ -66,7 +66,7 @@ class Reach:
 
     @property
     def generic(self) -> bool:
-        """True if no initial value is given, so that there is nothing special about the start."""
+        """True if no initial value is given, so that the start is not special."""
         return self.width == 0
 
 
@@ -80,8 +80,8 @@ def reach_at_start(
     """Find the order of derivative after which the rank at the given initial values is final.
 
     The rank G is computed at `points` generic points. About `operations` operations on Taylor
-    coefficients may be spent, except that derivatives up to order `least` are followed in any case.
-    Raises UnfinishedError if the deadline passed before any derivative was examined.
+    coefficients may be spent, but derivatives up to order `least` are followed in any case. Raises
+    UnfinishedError if the deadline passed before any derivative was examined.
     """
     opened = DifferentiatedSystem(
         system.problem,
@@ -100,7 +100,7 @@ def reach_at_start(
             ceiling = max(directions.generic_rank(rng) for _ in range(points))
             return directions.special_rank(rng, ceiling, highest)
         except ZeroDivisionError:
-            continue  # an unlucky point, or something is divided by zero at the start
+            continue  # an unlucky point, or a division by zero at the start
     return Reach(-1, False, -1, directions.width)
 
 
@@ -148,7 +148,7 @@ class _Directions:
         return np.concatenate(parts)
 
     def generic_rank(self, rng: np.random.Generator) -> tuple[int, int]:
-        """Return the rank at a random point, and that of what holds between unknowns alone."""
+        """Return the rank at a random point, and that of the relations between unknowns alone."""
         held = {
             int(column): int(value)
             for columns, space in zip(self.added, self.spaces, strict=True)
@@ -185,7 +185,7 @@ class _Directions:
         return Reach(told, False, reached, self.width)
 
     def affordable(self, operations: float) -> int:
-        """Return the order up to which derivatives can be followed with so many operations."""
+        """Return the order up to which derivatives can be followed with these operations."""
         size = 0
         for expansion, columns in zip(self.opened.expansions, self.opened.columns, strict=True):
             expansion.program.prepare()
@@ -208,7 +208,7 @@ class _Search:
         self.relations = self.echelon.rank
 
     def add(self, order: int) -> bool:
-        """Add one derivative of every output; return whether it tells of the unknowns."""
+        """Add one derivative of every output; return whether it is informative on the unknowns."""
         tells = False
         for k, expansion in enumerate(self.directions.opened.expansions):
             for i in range(len(expansion.observables)):

@@ -1,9 +1,9 @@
-"""Limits of long computations, on their work and on time, that these check.
+"""Limits of long computations on their work and time, which the computations check.
 
 Work is counted in operations on residues or Taylor coefficients inside arrays, of which a computer
-does some 50 millions a second. What is done one by one in Python counts as so many operations as
-take as long (:data:`PER_TERM`, :data:`PER_CALL`). So what is given up for its work is given up on
-every machine; time is for limits that users give.
+does some 50 millions a second. Work done item by item in Python counts as the number of operations
+that take as long (:data:`PER_TERM`, :data:`PER_CALL`). So a computation that is given up for its
+work is given up on every machine; limits in time are only those of users.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from collections.abc import Callable
 from odefit.simulation.engines.cut_off import CountedSeconds, count_work
 
 PER_TERM = 60
-"""Operations that take as long as one on a term of a polynomial that is kept by its monomials."""
+"""Number of operations equivalent to one on a term of a polynomial stored by monomials."""
 
 PER_ENTRY = 300
-"""Operations that take as long as the derivative of one entry of a tape."""
+"""Number of operations equivalent to the derivative of one entry of a tape."""
 
 PER_CALL = 400
-"""Operations that take as long as a call of an array function with next to nothing to do."""
+"""Number of operations equivalent to a call of an array function with almost no work."""
 
 
 class UnfinishedError(RuntimeError):
-    """A computation was given up: its limit was reached, or the memory would not suffice."""
+    """A computation was given up at its limit, or because memory would not suffice."""
 
 
 class Deadline:
     """A limit at which a computation is given up.
 
-    The limit is `seconds` from now, `work` operations, or that `stop` returns True, whichever comes
-    first; `within` is a larger computation whose limit counts too. `spent` counts operations.
+    The limit is `seconds` from now, `work` operations, or `stop` returning True, whichever comes
+    first; the limit of a larger computation `within` applies as well. `spent` counts operations.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class Deadline:
         )
 
     def part(self, share: float, work: float) -> Deadline:
-        """Return the limit of a part, which may use a share of the time and work that are left.
+        """Return the limit of a part, which may use a share of the remaining time and work.
 
-        It may use `work` operations where there is no limit at all.
+        It may use `work` operations if there is no limit at all.
         """
         seconds = None if self._end is None else share * max(self._end - time.monotonic(), 0.0)
         if self.work is not None:
@@ -81,7 +81,7 @@ class Deadline:
         return Deadline(seconds, work=work if limited else None, within=self)
 
     def narrow(self, work: float) -> None:
-        """Allow no more than `work` operations from now on."""
+        """Limit the remaining work to `work` operations."""
         left = self.spent + work
         self.work = left if self.work is None else min(self.work, left)
 
@@ -92,4 +92,4 @@ class Deadline:
 
 
 NEVER = Deadline()
-"""The limit of a computation that has none."""
+"""The limit of a computation without a limit."""

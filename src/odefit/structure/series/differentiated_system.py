@@ -30,7 +30,7 @@ NO_SERIES_AT_START = (
     "the given initial values lead to a division by zero, so the outputs have no Taylor "
     "series there"
 )
-"""The reason where equations cannot be evaluated at the initial values."""
+"""The reason if equations cannot be evaluated at the initial values."""
 
 
 class NoTaylorSeriesError(InputError):
@@ -48,16 +48,16 @@ class NoTaylorSeriesError(InputError):
 class DifferentiatedSystem:
     """All expansions of a problem, and the unknowns that they share.
 
-    With `free_states` the states of the expansions are unknowns of their own, with `times`
-    expansions of each experiment around a time of their own; otherwise the problem's initial values
-    at t0 count. Unless `replicates`, an experiment whose equations, initial values and outputs
-    repeat an earlier one is left out. `opened` adds a variable to every given initial value (see
+    With `free_states` the states of the expansions are separate unknowns, with `times` expansions
+    of each experiment around separate times; otherwise the problem's initial values at t0 are used.
+    Unless `replicates`, an experiment whose equations, initial values and outputs repeat an earlier
+    one is omitted. `opened` adds a variable to every given initial value (see
     :func:`~odefit.structure.series.expansion.expand`).
 
     `names` are the algebraic unknowns: those of the problem by their keys, states of expansions,
     initial values of auxiliary states, opened ones. `columns` are each expansion's places among
-    them. Raises NoTaylorSeriesError for abs, min, max and what only integration handles;
-    UnfinishedError at the deadline, in :meth:`run` and :meth:`run_modular` too.
+    them. Raises NoTaylorSeriesError for abs, min, max and features that only integration handles,
+    and UnfinishedError at the deadline, also in :meth:`run` and :meth:`run_modular`.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class DifferentiatedSystem:
             raise NoTaylorSeriesError(problem.name, ", and ".join(unknown_to_series))
         self.problem = problem
         self.free_states = free_states
-        # Its own, so that the work that is counted is that of this system alone.
+        # A separate limit, so that only the work of this system is counted.
         deadline = Deadline() if deadline is NEVER else deadline
         self.deadline = deadline
         self.expansions: list[Expansion] = []
@@ -106,10 +106,10 @@ class DifferentiatedSystem:
 
     @property
     def sufficient_order(self) -> int:
-        """Number of orders of derivative after which no new equations are to be expected.
+        """Number of orders of derivative after which no new equations are expected.
 
-        Around values of states that are generic so many suffice. Around given ones, such as zero,
-        the rank may rest and rise again: then so many orders without a rise are asked for.
+        Around generic states this number suffices. Around given ones, such as zero, the rank may
+        stagnate and rise again: then this number of orders without a rise is required.
         """
         states = max((len(e.lifting.states) for e in self.expansions), default=0)
         return len(self.names) + 1 + (0 if self.free_states else states)
@@ -160,7 +160,7 @@ class DifferentiatedSystem:
     ) -> TaylorCoefficients[np.complex128]:
         """Return the Taylor coefficients of expansion `k` over the complex numbers.
 
-        `values` are all algebraic unknowns, shape (batch, unknowns); for the others see
+        `values` are all algebraic unknowns, shape (batch, unknowns); for the other arguments see
         :meth:`~odefit.structure.series.series.SeriesProgram.run`.
         """
         program = self.expansions[k].program

@@ -11,7 +11,7 @@ from odefit.structure.series.number_fields import PRIME, Residues
 class Echelon:
     """The span of the rows given so far, as `rows` in reduced echelon form, shape (rank, width).
 
-    Each row is 1 in its column of `pivots`, where all others are 0.
+    Each row is 1 in its column of `pivots`, and all others are 0 there.
     """
 
     def __init__(self, width: int) -> None:
@@ -66,7 +66,7 @@ class Echelon:
         return basis
 
     def _remainder(self, row: Residues) -> Residues:
-        """Return what is left of a row when its part in the span is subtracted."""
+        """Return the remainder of a row after subtracting its part in the span."""
         # No row has an entry at another one's pivot, so that all can be subtracted at once.
         left = np.asarray(row, dtype=np.int64) % PRIME
         if not self.pivots:

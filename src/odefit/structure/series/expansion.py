@@ -1,7 +1,7 @@
 """One experiment, expanded into Taylor series around one time.
 
-The states at that time are either what the problem's initial values say (around t0), or unknowns
-of their own (around any time).
+The states at that time are either given by the problem's initial values (around t0), or separate
+unknowns (around any time).
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ class Expansion:
     """One experiment, expanded around one time.
 
     The outputs of `program` are the measured observables, the algebraic constraints (terms that are
-    zero at every time), then what the differentials of auxiliary states are made of:
-    `differentials` holds for each its place among the outputs, and the places of its (factor,
-    argument) pairs. `unknowns` are named as
+    zero at every time), then the parts of the differentials of auxiliary states: `differentials`
+    holds for each its place among the outputs, and the places of its (factor, argument) pairs.
+    `unknowns` are named as
     :class:`~odefit.structure.series.differentiated_system.DifferentiatedSystem` names them.
-    `states` and `opened` map states to the unknown that is their value, or that is added to it.
-    `time` is None for any time; `exact` holds the rational initial values of auxiliary states.
+    `states` maps states to the unknown that is their value, `opened` to the unknown that is added
+    to it. `time` is None for any time; `exact` holds the rational initial values of auxiliary
+    states.
     """
 
     condition: Condition
@@ -66,8 +67,8 @@ class Expansion:
     def repeats(self) -> tuple[object, ...] | None:
         """A value that two expansions share if all their equations are the same; or None.
 
-        It describes the tape as it is now: ask for it before the program runs, which records
-        derivatives. Interpolated inputs give None, as they differ.
+        It describes the present tape: read it before the program runs, which records derivatives.
+        Interpolated inputs give None, as they differ.
         """
         if self.condition.inputs:
             return None
@@ -93,9 +94,9 @@ class Expansion:
     def expansion_point(
         self, time: float, order: int, *, before: bool = False
     ) -> ExpansionPoint[np.complex128]:
-        """Return what the experiment prescribes around `time`, up to `order`.
+        """Return the numbers and functions that the experiment prescribes at `time`, up to `order`.
 
-        With `before`, an input that is not smooth there counts with its values before that time.
+        With `before`, an input that is not smooth there has its values before that time.
         """
         e = self.program.equations
         functions = self.function_series(
@@ -113,7 +114,7 @@ class Expansion:
     def generic_expansion_point(
         self, order: int, rng: np.random.Generator
     ) -> ExpansionPoint[np.complex128]:
-        """Return random numbers and functions in place of what the experiment prescribes.
+        """Return random numbers and functions in place of those of the experiment.
 
         The time is random as well, unless the expansion has its own.
         """
@@ -152,7 +153,7 @@ class Expansion:
         return ExpansionPoint(known, self.function_series(MODULAR, order, series))
 
     def _exactly_known(self) -> list[tuple[int, Fraction]]:
-        """Return the places of the known numbers that are rational, and their values."""
+        """Return the places and values of the known rational numbers."""
         sources = [self._source(t) for t in self.program.equations.known]
         return [(i, self.exact[s]) for i, s in enumerate(sources) if s in self.exact]
 
@@ -165,7 +166,7 @@ class Expansion:
         """Return Taylor coefficients of all known functions, shape (functions, order + 1).
 
         A known function is the time, an input, or a derivative of an input. `series` is called once
-        for the time and each input with its name and the number of coefficients that are needed.
+        for the time and each input with its name and the number of required coefficients.
         """
         terms = [self.lifting.functions[t.index] for t in self.program.equations.functions]
         longest = order + 1 + max((derivative for _, derivative in terms), default=0)
@@ -245,7 +246,7 @@ def expand(
 ) -> Expansion:
     """Record the equations of one experiment around one time.
 
-    With `free_states` the states are unknowns of their own, named with `label`, instead of the
+    With `free_states` the states are separate unknowns, named with `label`, instead of the
     problem's initial values; with `opened` a variable is added to every given initial value. Raises
     NotRationalError if the equations cannot be made rational, or divide by zero.
     """
@@ -286,7 +287,7 @@ def expand(
     added: dict[str, str] = {}
     free = {t.index for t, u in zip(unknowns, problem.unknowns, strict=True) if u.kind == "initial"}
     given = {*free, *(t.index for t in known)}
-    # From values that are all unknown, one time is as good as another: any is generic.
+    # If all initial values are unknown, any time is generic.
     special = exact or any(initial[n].index not in free for n in problem.model.states)
     for state in lifting.states if opened else ():
         if state not in own and initial[state].index not in given:
@@ -349,7 +350,7 @@ def _differential_outputs(
 
 
 def _used_scalars(model: Model, condition: Condition, free_states: bool) -> set[str]:
-    """Return the parameters and constants that the expansion depends on."""
+    """Return the parameters and constants on which the expansion depends."""
     tables = (model.ode, model.algebraic, model.observables)
     used = {n for table in tables for e in table.values() for n in e.names}
     if not free_states:
@@ -363,7 +364,7 @@ def _after_events(
     initial: Mapping[str, Term],
     algebra: Recording,
 ) -> dict[str, Term]:
-    """Return the initial values as the events at t0 leave them."""
+    """Return the initial values after the events at t0."""
     for time, assign in condition.events:
         if time != condition.t0:
             continue
@@ -376,7 +377,7 @@ def _after_events(
 
 
 def _fraction(time: float) -> Fraction:
-    """Return a time as the number that it is written as."""
+    """Return a time as the exact number of its decimal form."""
     return Fraction(repr(float(time)))
 
 
@@ -385,8 +386,8 @@ def _exact_starts(
 ) -> dict[str, Fraction]:
     """Return the initial values of auxiliary states that are rational numbers.
 
-    The exponential of a state that begins at 0 begins at 1: with any other value, the ranks would
-    be those of another problem.
+    The exponential of a state that begins at 0 begins at 1: any other value would give the ranks of
+    another problem.
     """
     tape = lifting.tape
     at = {lifting.states[name].index: term for name, term in initial.items()}

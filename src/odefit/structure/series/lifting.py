@@ -1,10 +1,10 @@
-"""Any analytic model made rational, with auxiliary states.
+"""Analytic models made rational with auxiliary states.
 
 ``w = exp(e)`` obeys ``w' = w e'``, which is rational if ``e`` is. The other functions are treated
-in the same way, each with one or two auxiliary states. What is lost is the relation between the
-initial values of the auxiliary states and the rest: it is kept as a polynomial constraint where
-it is one (``w^2 = e`` for a square root), and as a relation between differentials everywhere
-(``dw = w de``), which is all that local identifiability depends on.
+in the same way, each with one or two auxiliary states. This loses the relation between the initial
+values of the auxiliary states and the rest. It is kept as a polynomial constraint if it is one
+(``w^2 = e`` for a square root), and always as a relation between differentials (``dw = w de``), on
+which alone local identifiability depends.
 """
 
 from __future__ import annotations
@@ -37,11 +37,10 @@ class Differential:
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """The function that an auxiliary state stands for: ``state = function(arguments)``.
+    """The function represented by an auxiliary state: ``state = function(arguments)``.
 
-    `polynomial` tells whether the relation is among the algebraic constraints, as that of a root
-    is. `exact` is the function of rational numbers; None where its value is not known to be
-    rational.
+    `polynomial` tells whether the relation is among the algebraic constraints, like that of a root.
+    `exact` is the function of rational numbers; None if its value is not known to be rational.
     """
 
     state: Term
@@ -55,10 +54,10 @@ class Lifting:
     """The equations of a model in one experiment, made rational and recorded on a tape.
 
     `states` and `rhs` hold states, algebraic variables and auxiliary states by name. `functions`
-    maps variables that are known functions of time to an input (or the time) and how often it is
-    differentiated. `constraints` are terms that are zero at every time. `generic` are variables
-    that stand for transcendental numbers in `differentials`, `constants` those for irrational
-    numbers, with their values.
+    maps variables that are known functions of time to an input (or the time) and the order of its
+    derivative. `constraints` are terms that are zero at every time. `generic` are variables for
+    transcendental numbers in `differentials`, `constants` those for irrational numbers, with their
+    values.
     """
 
     def __init__(self, tape: Tape, model: Model, deadline: Deadline = NEVER) -> None:
@@ -81,7 +80,7 @@ class Lifting:
     def record(self, scalars: Mapping[str, Term]) -> dict[str, Term]:
         """Record the model with its parameters and constants; return the observables by name.
 
-        Raises NotRationalError for abs, min, max and division by zero, UnfinishedError at the
+        Raises NotRationalError for abs, min, max and division by zero, and UnfinishedError at the
         deadline.
         """
         values = dict(scalars)
@@ -103,14 +102,14 @@ class Lifting:
         return observables
 
     def complete_rhs(self) -> None:
-        """Add the right-hand sides of auxiliary states that have none yet, or update them."""
-        rates = self._rates()  # auxiliary states change with what they depend on instead
+        """Add or update the right-hand sides of auxiliary states."""
+        rates = self._rates()  # auxiliary states change with their arguments instead
         for name, state in list(self.states.items()):
             if state.index in self._differential:
                 self.rhs[name] = self._directional(state, rates, self.functions)
 
     def function(self, name: str, differentiated: int = 0) -> Term:
-        """Return the known function of that name, or a derivative of it."""
+        """Return the known function with a name, or a derivative of it."""
         if name == TIME and differentiated:
             return self.tape.number(1 if differentiated == 1 else 0)
         term = self.tape.variable(name + "'" * differentiated)
@@ -150,7 +149,7 @@ class Lifting:
         return self.tape.total(terms)
 
     def partial(self, term: Term, variable: Term) -> Term:
-        """Return the derivative by a variable, with which auxiliary states change."""
+        """Return the derivative by a variable, including changes of auxiliary states."""
         return self._directional(term, {variable.index: self.tape.number(1)}, {})
 
     def known(self, term: Term) -> bool:
@@ -179,7 +178,7 @@ class Lifting:
         return self._once(function, arguments, lambda: self._elementary(function, arguments[0]))
 
     def _once(self, key: str, arguments: Sequence[Term], make: Callable[[], Term]) -> Term:
-        """Return what `make` returns, called once for the same `key` and arguments."""
+        """Return the result of `make`, called once for the same `key` and arguments."""
         full = (key, *(a.index for a in arguments))
         if full not in self._lifted:
             self._lifted[full] = make()
@@ -235,9 +234,9 @@ class Lifting:
         return self._state("acos", lambda w: [(slope, e)], (e,), cmath.acos, exact=_at(1, 0))
 
     def _sine_and_cosine(self, e: Term) -> tuple[Term, Term]:
-        """Return sine and cosine of `e`, each of which is in the other's derivative."""
+        """Return sine and cosine of `e`, each of which occurs in the other's derivative."""
         if ("sine", e.index) not in self._lifted:
-            label = f"cos({len(self.definitions) + 2})"  # that of the state after the next
+            label = f"cos({len(self.definitions) + 2})"  # the label of the state after the next
             cosine = self.tape.variable(label)
             sine = self._state("sin", lambda w: [(cosine, e)], (e,), cmath.sin, exact=_at(0, 0))
             made = self._state("cos", lambda w: [(-sine, e)], (e,), cmath.cos, exact=_at(0, 1))
@@ -252,7 +251,7 @@ class Lifting:
         if self.tape.depends(exponent) & moving:
             log = self._lift("log", (base,))
         else:
-            # The logarithm is needed for the differential alone, and there any number is as good.
+            # Only the differential needs the logarithm, and there any number serves.
             log = self._once("generic", (base,), lambda: self._generic(base))
         return self._state(
             "power",
@@ -263,7 +262,7 @@ class Lifting:
         )
 
     def _root(self, base: Term, degree: int) -> Term:
-        """Return the root of that degree."""
+        """Return the root of a degree."""
         if degree == 1:
             return base
         if base.value is not None:
@@ -284,12 +283,12 @@ class Lifting:
         return root
 
     def _generic(self, base: Term) -> Term:
-        """Return a variable that stands for the logarithm of `base` in differentials."""
+        """Return a variable that represents the logarithm of `base` in differentials."""
         self.generic.append(self.tape.variable(f"log of {base.index}"))
         return self.generic[-1]
 
     def _irrational(self, name: str, value: float) -> Term:
-        """Return a variable that stands for a number that is not rational."""
+        """Return a variable that represents an irrational number."""
         term = self.tape.variable(name)
         self.constants[term.index] = value
         return term
@@ -320,5 +319,5 @@ class Lifting:
 
 
 def _at(argument: int, value: int) -> Callable[[Fraction], Fraction | None]:
-    """Return a function that is known at one argument, where its value is rational."""
+    """Return a function known only at one argument, where its value is rational."""
     return lambda given: Fraction(value) if given == argument else None

@@ -18,18 +18,18 @@ ModularExpansionPoint = ExpansionPoint[np.int64]
 """An expansion point over the prime field."""
 
 MAX_RISES = 6
-"""Largest order of derivative, in multiples of the number of orders in which the rank has to rest
-until it counts as the highest: around given initial values it may rise late."""
+"""Largest order of derivative, in multiples of the number of orders without a rise after which the
+rank counts as the highest: around given initial values it may rise late."""
 
 FIRST_ORDER = 4
-"""Highest derivative that is computed at first; the next ones are twice as high each."""
+"""Highest derivative computed at first; each following attempt doubles it."""
 
 
 class GrowingSeries:
-    """Gradients of the outputs' Taylor coefficients at a modular point, as high as they are needed.
+    """Gradients of the outputs' Taylor coefficients at a modular point, up to the orders needed.
 
-    Most unknowns show in low derivatives, and the work grows with the square of the order and more:
-    so few orders are computed first, and twice as many whenever they do not suffice, up to
+    Most unknowns show in low derivatives, and the work grows at least with the square of the order.
+    So a few orders are computed first, and twice as many whenever they do not suffice, up to
     `highest`.
     """
 
@@ -99,8 +99,8 @@ def modular_point(
     """Return random unknowns modulo the prime, shape (unknowns,), and random points up to `order`.
 
     Each constraint is solved for an unknown, not among those `held`, in which it is of degree one
-    or two. Where no such unknown is left, the constraint keeps a value that is not zero. The point
-    then satisfies another equation of the same family, since what is constrained is constant in
+    or two. If no such unknown remains, the constraint keeps a nonzero value. The point then
+    satisfies another equation of the same family, since the constrained quantity is constant in
     time, and is still generic.
     """
     expansions = range(len(system.expansions))
@@ -155,9 +155,10 @@ def _satisfy_constraints(
 def _elimination_order(
     system: DifferentiatedSystem, k: int, values: Residues, point: ModularExpansionPoint
 ) -> list[tuple[int, list[int]]] | None:
-    """Return in which order constraints are solved, each with the unknowns it can be solved for.
+    """Return the order in which constraints are solved, each with its possible unknowns.
 
-    These are unknowns on which no earlier constraint depends. None means there is no such order.
+    These are unknowns on which no earlier constraint depends. Returns None if there is no such
+    order.
     """
     expansion = system.expansions[k]
     derivatives = system.run_modular(k, values[None], 0, point).derivatives
@@ -193,7 +194,7 @@ def _solve_constraint(
     """Move the first unknown of `columns` for which the constraint can be solved, if any."""
     for column in columns:
         samples = np.repeat(values[None], 4, axis=0)
-        # Around what it is now, since something may be divided by it.
+        # Around its present value, since there may be a division by it.
         samples[:, column] = (samples[:, column] + np.arange(4)) % PRIME
         root = _root(_constraints(system, k, samples, point)[:, constraint])
         if root is not None:
@@ -217,7 +218,7 @@ def _root(samples: Residues) -> int | None:
     if a == 0:
         return None if b == 0 else -f0 * pow(b, -1, PRIME) % PRIME
     discriminant = (b * b - 4 * a * f0) % PRIME
-    # The prime is 3 modulo 4, so that this is a square root if there is one.
+    # The prime is 3 modulo 4, so this is a square root if there is one.
     root = pow(discriminant, (PRIME + 1) // 4, PRIME)
     if root * root % PRIME != discriminant:
         return None

@@ -1,7 +1,7 @@
 """The fields over which tapes are run: complex numbers, and residues modulo a prime.
 
-Sums of products modulo the prime are exact: one factor is split into parts of 16 bits, so that
-64 bits hold the sums.
+Sums of products modulo the prime are exact: one factor is split into parts of 16 bits, so that the
+sums fit into 64 bits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOW_BITS = (1 << 16) - 1
 """The mask of the lower part of a residue."""
 
 MAX_TERMS = 1 << 15
-"""Number of products of 16 and 31 bits whose sum 64 bits hold for certain."""
+"""Number of products of 16 and 31 bits whose sum certainly fits into 64 bits."""
 
 
 class Numbers(Protocol[Scalars]):
@@ -42,7 +42,7 @@ class Numbers(Protocol[Scalars]):
         """Return a rational number as an element of the field."""
 
     def reduced(self, values: npt.NDArray[Scalars]) -> npt.NDArray[Scalars]:
-        """Return sums and products brought back into the range of the field's elements."""
+        """Return sums and products reduced to the range of the field's elements."""
 
     def inverse(self, values: npt.NDArray[Scalars]) -> npt.NDArray[Scalars]:
         """Return the reciprocals of the elements."""
@@ -57,7 +57,7 @@ class Numbers(Protocol[Scalars]):
 
 
 class ComplexNumbers:
-    """The complex numbers in double precision. What is not defined is infinite or NaN."""
+    """The complex numbers in double precision; undefined results are infinite or NaN."""
 
     dtype = np.complex128
 
@@ -112,7 +112,7 @@ class PrimeField:
         batch, _, _, n = x.shape
         counts = np.bincount(matrix.rows, minlength=rows)
         result = np.zeros((batch, rows, n), dtype=np.int64)
-        # So many orders at once that 64 bits hold the sums of products of 16 and 31 bits.
+        # As many orders at once as sums of products of 16 and 31 bits fit into 64 bits.
         length = max(MAX_TERMS // max(int(counts.max(initial=1)), 1), 1)
         for first in range(0, j + 1, length):
             orders = np.arange(first, min(first + length, j + 1))
@@ -131,8 +131,8 @@ class PrimeField:
 class MatrixSeries(Generic[Scalars]):
     """A matrix of Taylor series, most of which are zero.
 
-    `rows` and `columns` are the places of the others, row by row; `values`, shape (orders, places,
-    batch), their coefficients.
+    `rows` and `columns` are the places of the nonzero series, row by row; `values`, shape (orders,
+    places, batch), are their coefficients.
     """
 
     shape: tuple[int, int]

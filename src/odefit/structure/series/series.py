@@ -1,9 +1,9 @@
 """Taylor coefficients of a rational ODE's outputs, with their derivatives by the unknowns.
 
-The tape is run order by order: each operation on power series needs only lower orders of the
-series that depend on its result. Sensitivities obey a linear ODE whose coefficients are series
-already known, so that they follow from products of small matrices. Everything is done for a batch
-of points at once, over complex numbers or modulo a prime.
+The tape is run order by order: each operation on power series needs only lower orders of the series
+that depend on its result. Sensitivities obey a linear ODE whose coefficients are known series, so
+that they follow from products of small matrices. All operations treat a batch of points at once,
+over complex numbers or modulo a prime.
 
 The arithmetic modulo a prime is that of A. Sedoglavic, A probabilistic algorithm to test local
 algebraic observability in polynomial time, J. Symbolic Computation 33, 2002.
@@ -35,7 +35,7 @@ from odefit.structure.series.tape import Tape, Term, needed
 
 @dataclass(frozen=True, eq=False)
 class SparseJacobian:
-    """A matrix of partial derivatives, mostly zero; `terms` are the others, row by row."""
+    """A sparse matrix of partial derivatives; `terms` are the nonzero ones, row by row."""
 
     shape: tuple[int, int]
     rows: IntArray
@@ -76,7 +76,7 @@ class SparseJacobian:
 
 
 MAX_BYTES = 2**31
-"""Memory in bytes that the sensitivities of one expansion may take."""
+"""Limit of memory in bytes for the sensitivities of one expansion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +99,9 @@ class RationalODE:
 
 @dataclass(frozen=True, eq=False)
 class _Operations:
-    """Operations of one kind, done together, with results in slots `first` to `last - 1`.
+    """Operations of one kind, executed together, with results in slots `first` to `last - 1`.
 
-    The kind is ``"+"``, ``"-"``, ``"*"`` or ``"/"``; ``"scaled"`` and ``"divided"`` where the left
+    The kind is ``"+"``, ``"-"``, ``"*"`` or ``"/"``; ``"scaled"`` and ``"divided"`` if the left
     factor or the divisor is constant in time.
     """
 
@@ -115,9 +115,9 @@ class _Operations:
 class SeriesProgram:
     """A rational ODE whose Taylor coefficients can be computed.
 
-    Every entry of the tape that is needed has a slot, in an order in which operations of one kind
-    lie together. Raises UnfinishedError, in :meth:`run` as well, at the deadline or if the memory
-    would not suffice.
+    Every required entry of the tape has a slot, in an order that groups operations of one kind.
+    Raises UnfinishedError, in :meth:`run` as well, at the deadline or if the memory would not
+    suffice.
     """
 
     def __init__(self, equations: RationalODE, deadline: Deadline = NEVER) -> None:
@@ -126,7 +126,7 @@ class SeriesProgram:
         self._prepared = False
 
     def prepare(self) -> None:
-        """Record derivatives, and arrange all operations; :meth:`run` does so the first time."""
+        """Record derivatives, and arrange all operations; the first call of :meth:`run` does so."""
         if self._prepared:
             return
         e, deadline = self.equations, self.deadline
@@ -177,14 +177,14 @@ class SeriesProgram:
             if operation == "*" and any(still) and not all(still):
                 kind[i] = "scaled"  # left operand constant in time, see below
             elif operation == "/" and still[1] and not still[0]:
-                kind[i] = "divided"  # by something constant in time
+                kind[i] = "divided"  # divisor constant in time
             else:
                 kind[i] = operation
 
         def group_of(i: int) -> tuple[bool, int, str]:
             return i in moving, level[i], kind[i]
 
-        # Constants in time come first: later orders leave them alone.
+        # Constants in time come first: later orders do not change them.
         order = sorted(entries, key=lambda i: (*group_of(i), i))
         slot = {i: k for k, i in enumerate(order)}
         self._slot = slot

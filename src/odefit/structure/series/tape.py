@@ -1,12 +1,12 @@
 """Rational expressions as a straight-line program: recorded once, run over any numbers.
 
 Evaluating a model over :class:`Recording` records every operation once (equal ones are shared,
-operations on numbers are done exactly). The tape is then run on truncated power series over the
-complex numbers or over a prime field (:mod:`odefit.structure.series.series`), and differentiated
+operations on numbers are exact). The tape is then run on truncated power series over the complex
+numbers or over a prime field (:mod:`odefit.structure.series.series`), and differentiated
 symbolically.
 
-A tape may hold :data:`ELEMENTARY` functions too, for packages that can evaluate them
-(:mod:`odefit.enclosure`); a :class:`Recording` records them only where its `lift` does.
+A tape may also contain :data:`ELEMENTARY` functions, for packages that can evaluate them
+(:mod:`odefit.enclosure`); a :class:`Recording` records them only if its `lift` does.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Operation = Literal["number", "variable", "+", "-", "*", "/"] | Elementary
 
 ELEMENTARY: tuple[Elementary, ...] = get_args(Elementary)
 """The elementary functions. The left operand is the argument. The right operand is the argument
-again, the exponent (of ``"^"``), or the reciprocal of the derivative (of log and those after it).
-Exponents are constant in each box: numbers, or the ``"middle"`` of what is no number."""
+again, the exponent (of ``"^"``), or the reciprocal of the derivative (of log and the functions
+after it). Exponents are constant in each box: numbers, or the ``"middle"`` of other terms."""
 
 MAX_POWER = 64
-"""Largest whole exponent for which a power is recorded as a chain of products."""
+"""Largest integer exponent for which a power is recorded as a chain of products."""
 
 
 REVERSED_FROM = 100_000
-"""Number of entries times variables from which on a gradient is taken in the reverse mode."""
+"""Number of entries times variables above which a gradient is taken in the reverse mode."""
 
 
 class NotRationalError(ValueError):
@@ -52,8 +52,8 @@ class Entry(NamedTuple):
 class Tape:
     """A straight-line program without two equal operations, to which operations are added.
 
-    `numbers` and `names` hold the exact values and the names of the entries that are such, and
-    `differentiated` counts the entries whose derivatives were taken, each time.
+    `numbers` and `names` hold the exact values of numbers and the names of variables by entry;
+    `differentiated` counts all differentiations of entries.
     """
 
     def __init__(self) -> None:
@@ -62,10 +62,10 @@ class Tape:
         self.names: dict[int, str] = {}
         self.differentiated = 0
         self._known: dict[Entry | Fraction | str, int] = {}
-        self._integers: dict[int, int] = {}  # fractions are slow to compare
+        self._integers: dict[int, int] = {}  # comparing fractions is slow
         self._partials: dict[tuple[int, int], int | None] = {}
-        # For each entry the variables it depends on, as bits of an integer: derivatives by the
-        # many others are zero without being looked for.
+        # The variables on which each entry depends, as bits of an integer: derivatives by the many
+        # others are zero without any search.
         self._variables: list[int] = []
         self._bits: dict[int, int] = {}
         self._in_order: list[int] = []
@@ -83,14 +83,14 @@ class Tape:
         return Term(self, self._known[exact])
 
     def variable(self, name: str) -> Term:
-        """Return the variable of that name."""
+        """Return the variable with a name."""
         if name not in self._known:
             self._known[name] = self._append(Entry("variable", 0, 0))
             self.names[self._known[name]] = name
         return Term(self, self._known[name])
 
     def apply(self, operation: Operation, left: Term, right: Term) -> Term:
-        """Return ``left operation right``, simplified where a number makes that trivial."""
+        """Return ``left operation right``, simplified if a number makes that trivial."""
         a, b = left.value, right.value
         if operation in ELEMENTARY:
             return self._shared(Entry(operation, left.index, right.index))
@@ -129,8 +129,8 @@ class Tape:
     def gradient(self, term: Term, variables: Sequence[Term]) -> list[Term]:
         """Return the partial derivatives of `term` by many variables.
 
-        A long term that depends on many is gone through once, from its result back to the
-        variables (the reverse mode), instead of once for each variable.
+        A long term in many variables is traversed once, from its result back to the variables (the
+        reverse mode), instead of once for each variable.
         """
         entries = needed(self, [term])
         if len(entries) * len(variables) < REVERSED_FROM:
@@ -149,7 +149,7 @@ class Tape:
         return [self.total(found.get(variable.index, [])) for variable in variables]
 
     def total(self, terms: Sequence[Term]) -> Term:
-        """Return the sum of some terms; many are added by halves, so that it is not deep."""
+        """Return the sum of some terms; many are added by halves, so that the sum is not deep."""
         if len(terms) < LONG_CHAIN:
             result = terms[0] if terms else self.number(0)
             for term in terms[1:]:
@@ -190,7 +190,7 @@ class Tape:
         return found[term.index]
 
     def _indices(self, bits: int) -> Iterator[int]:
-        """Yield the indices of the variables that these bits stand for."""
+        """Yield the indices of the variables that the bits represent."""
         while bits:
             lowest = bits & -bits
             yield self._in_order[lowest.bit_length() - 1]
@@ -215,7 +215,7 @@ class Tape:
         return index
 
     def _partial(self, index: int, variable: int) -> int | None:
-        """Return the entry of a partial derivative; None where it is zero."""
+        """Return the entry of a partial derivative; None if it is zero."""
         waiting, bit = [index], self._bits[variable]
         known = len(self._partials)
         while waiting:
@@ -306,7 +306,7 @@ class Term:
         return self.tape.number(0) - self
 
     def power(self, exponent: int) -> Term:
-        """Return the term to the power of a whole number."""
+        """Return the term to the power of an integer."""
         if abs(exponent) > MAX_POWER:
             raise NotRationalError(f"the power {exponent} is larger than {MAX_POWER}")
         result = self.tape.number(1)
@@ -349,7 +349,7 @@ class Recording:
 
 
 def needed(tape: Tape, terms: Iterable[Term]) -> list[int]:
-    """Return the entries that `terms` depend on, in an order in which they can be computed."""
+    """Return the entries on which `terms` depend, in an order of computation."""
     seen: set[int] = set()
     waiting = [t.index for t in terms]
     while waiting:

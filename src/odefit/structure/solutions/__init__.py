@@ -1,1 +1,1 @@
-"""The values of the unknowns that have the same outputs: their number, and which they are."""
+"""The values of the unknowns with the same outputs: their number, and the values themselves."""

@@ -1,9 +1,9 @@
-"""Values of auxiliary states and algebraic variables that agree with the rest at one time.
+"""Values of auxiliary states and algebraic variables consistent with the rest at one time.
 
 A model made rational with auxiliary states (see :mod:`odefit.structure.series.lifting`) has
-solutions that the original has not: another sign of a square root, or values of ``w = exp(e)`` and
-``e`` that do not belong together. At a point where all auxiliary states have the values of their
-functions, such solutions are recognised.
+solutions that the original lacks: another sign of a square root, or inconsistent values of ``w =
+exp(e)`` and ``e``. Comparison with a point at which all auxiliary states have the values of their
+functions reveals such solutions.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SAME_VALUE = 1e-6
 """Relative difference up to which an auxiliary state has the value of its function."""
 
 MAX_TRIES = 30
-"""Largest number of random points for each consistent one that is wanted."""
+"""Largest number of random points that are tried for each consistent one."""
 
 
 def fill_dependent_states(
     system: DifferentiatedSystem, k: int, values: ComplexArray, time: float, *, before: bool = False
 ) -> ComplexArray:
-    """Return all unknowns, with those of expansion `k` that others define filled in, at `time`.
+    """Return all unknowns, with the dependent ones of expansion `k` computed at `time`.
 
     Algebraic variables start from their `values`, shape (unknowns,). With `before`, an input that
     is not smooth at `time` counts with its values before that time.
@@ -57,7 +57,7 @@ def consistent_point(
 ) -> tuple[ComplexArray, ComplexArray] | None:
     """Return a real random point at which auxiliary states are consistent, and its parameters.
 
-    The result is None if there are algebraic equations too, or if no such point is found.
+    Returns None if there are also algebraic equations, or if no such point is found.
     """
     system = square.system
     if system.problem.model.algebraic:
@@ -94,7 +94,7 @@ def on_principal_branch(
     parameters: ComplexArray,
     determined: frozenset[str],
 ) -> BoolArray:
-    """Return at which solutions the auxiliary states have the principal values of their functions.
+    """Return the solutions at which auxiliary states have principal values of their functions.
 
     Only those states are examined that are `determined` and depend on determined unknowns alone.
     `solutions`, shape (m, n), are those at one vector of parameters.
@@ -139,7 +139,7 @@ def _variables(
 ) -> dict[int, complex]:
     """Return the values of the tape's variables by their indices, states included.
 
-    Auxiliary states that are not among the expansion's unknowns `own` count as one.
+    Auxiliary states that are not among the expansion's unknowns `own` are set to one.
     """
     e = expansion.program.equations
     at = {d.state.index: 1.0 + 0.0j for d in expansion.lifting.definitions}
@@ -156,7 +156,7 @@ def _variables(
 def _function_value(
     expansion: Expansion, definition: Definition, at: dict[int, complex]
 ) -> complex:
-    """Return the value of an auxiliary state's function; NaN where that is not defined."""
+    """Return the value of an auxiliary state's function; NaN if it is undefined."""
     tape = expansion.lifting.tape
     try:
         given = [evaluate_term(tape, a, at) for a in definition.arguments]
@@ -166,14 +166,14 @@ def _function_value(
 
 
 def _fill_auxiliary_states(expansion: Expansion, at: dict[int, complex]) -> None:
-    """Give auxiliary states their values, in the order in which they depend on each other."""
+    """Set auxiliary states to their values, in the order of their dependencies."""
     for d in expansion.lifting.definitions:
         if not expansion.lifting.known(d.state):
             at[d.state.index] = _function_value(expansion, d, at)
 
 
 def _solve_algebraic_equations(expansion: Expansion, at: dict[int, complex]) -> None:
-    """Solve for the algebraic variables by Newton's method, the auxiliary states following."""
+    """Solve for the algebraic variables by Newton's method, updating the auxiliary states."""
     tape, lifting = expansion.lifting.tape, expansion.lifting
     variables = [lifting.states[n] for n in lifting.model.algebraic]
     constraints = lifting.constraints[-len(lifting.model.algebraic) :]

@@ -1,7 +1,7 @@
 """Comparison of a square system's solutions in the derivatives beyond it.
 
-A square system takes as many Taylor coefficients as there are unknowns, and most of its solutions
-differ in the next ones. Those that do not are indistinguishable.
+A square system uses as many Taylor coefficients as there are unknowns, and most of its solutions
+differ in the next coefficients. Solutions that do not differ are indistinguishable.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ SAME_COEFFICIENT = 1e-5
 
 NEARLY_ZERO = 1e-7
 """Size of a coefficient, relative to the largest one of its order, below which differences are
-relative to this size: some coefficients are zero but for rounding."""
+relative to this size: some coefficients are zero up to rounding."""
 
 MIN_SCALE = 1e-5
-"""Size that stands for the largest coefficient of an order whose coefficients are smaller."""
+"""Smallest size assumed for the largest coefficient of an order."""
 
 
 class OutputComparison:
     """Compares solutions by the Taylor coefficients of all outputs, at one vector of parameters.
 
-    Coefficients of known functions that the parameters do not give are random. No solutions are
-    known to differ beyond `order`, if that is higher than the orders of the square system.
+    Coefficients of known functions that the parameters do not give are random. Solutions are
+    compared up to `order`, if that is higher than the orders of the square system.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class OutputComparison:
 
 
 def count_indistinguishable(square: SquareSystem, generic: GenericSolutions) -> int:
-    """Return how many of the generic solutions are indistinguishable from the first."""
+    """Return the number of generic solutions that are indistinguishable from the first."""
     compare = OutputComparison(square, generic.parameters)
     coefficients = compare.coefficients(generic.solutions)
     return int(compare.equal(coefficients[0], coefficients).sum())
@@ -117,7 +117,7 @@ def _continued(
 ) -> ComplexArray:
     """Return more Taylor coefficients of the known functions, shape (functions, order + 1).
 
-    Beyond the given first coefficients a function is random, consistently with its derivatives.
+    Beyond the given first coefficients a function is random, but consistent with its derivatives.
     """
     terms = [expansion.lifting.functions[t.index] for t in expansion.program.equations.functions]
     given = functions.shape[1]

@@ -1,17 +1,17 @@
 """The indistinguishable solutions at a point, without all solutions of the square system.
 
-Two solutions of a square system are indistinguishable if all derivatives of all outputs agree,
-so that no measurement of the outputs can tell them apart. This is an equivalence: the d solutions
+Two solutions of a square system are indistinguishable if all derivatives of all outputs agree, so
+that no measurement of the outputs can distinguish them. This is an equivalence: the d solutions
 fall into classes of k, which monodromy permutes.
 
-k can therefore be found without finding all d. Random solutions (each the end of a path from a
-random point) fall into a class that was met before as soon as there are about the square root of
-d/k of them (the birthday paradox). Such a collision of two solutions in one class is carried to
-the class of the reference point, along a path on which they stay indistinguishable: there it
-shows a solution that is known, or a new one. If c are known and there is another, a collision
-shows a new one with probability 1/(c + 1) or more, as long as solutions are drawn without
-preference within their class. So after N collisions that show nothing new, the probability that a
-solution is missed is (1 - 1/(c + 1))^N at most.
+So k can be found without finding all d. Random solutions (each the end of a path from a random
+point) fall into a class seen before as soon as there are about the square root of d/k of them (the
+birthday paradox). Such a collision of two solutions in one class is carried to the class of the
+reference point, along a path on which they stay indistinguishable; there it gives a known solution,
+or a new one. If c are known and there is another, a collision gives a new one with probability at
+least 1/(c + 1), as long as solutions are drawn without preference within their class. So after N
+collisions without a new solution, the probability of a missed solution is at most (1 - 1/(c +
+1))^N.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from odefit.structure.series.expansion import random_complex
 from odefit.structure.solutions.comparison import OutputComparison
 
 MIN_BATCH = 48
-"""Smallest number of random solutions that are drawn at once; the largest is four times that."""
+"""Smallest number of random solutions drawn at once; the largest is four times that."""
 
 BATCH_IF_COUNTED = 16
-"""Number of random solutions that are drawn at once where the number of solutions is known."""
+"""Number of random solutions drawn at once if the number of solutions is known."""
 
 MAX_TRANSPORTS = 3
 """Largest number of paths on which a collision is carried to the reference point."""
@@ -42,19 +42,19 @@ TRACKER = TrackerOptions(max_steps=600)
 """Options of tracking."""
 
 CARRIER = TrackerOptions(max_steps=600, min_step=1e-5)
-"""Options of the paths to answers: one that comes near a singular point takes hundreds of tiny
-steps, where another way around it takes sixty."""
+"""Options of the paths to answers: a path that comes near a singular point takes hundreds of tiny
+steps, while another way around it takes sixty."""
 
 MAX_WAYS = 6
-"""Largest number of ways that are tried from the known solutions to an answer."""
+"""Largest number of ways tried from the known solutions to an answer."""
 
 
 @dataclass(frozen=True, eq=False)
 class IndistinguishableSolutions:
     """The solutions, shape (k, n), that are indistinguishable from the first of them.
 
-    `collisions` counts those since the last new solution, `drawn` the random solutions, `failed`
-    the paths that did not arrive; `expected` is the number of solutions if it was known before.
+    `collisions` counts the collisions since the last new solution, `drawn` the random solutions,
+    `failed` the lost paths; `expected` is the number of solutions if it was known in advance.
     """
 
     solutions: ComplexArray
@@ -66,10 +66,10 @@ class IndistinguishableSolutions:
 
     @property
     def miss_probability(self) -> float:
-        """Probability that a solution is missed, as the module's text explains.
+        """Probability of a missed solution, as explained in the module's docstring.
 
-        It is 0 if as many are found as were expected, and 1 if there are fewer, or more: then
-        rounding has produced points that are not solutions.
+        It is 0 if the expected number is found, and 1 if there are fewer, or more: then rounding
+        has produced points that are not solutions.
         """
         if self.expected is not None:
             return float(len(self.solutions) != self.expected)
@@ -77,7 +77,7 @@ class IndistinguishableSolutions:
 
     @property
     def complete(self) -> bool:
-        """True if the search ended by itself, with as many solutions as were expected."""
+        """True if the search ended by itself, with the expected number of solutions."""
         return self.miss_probability <= MISS_PROBABILITY
 
 
@@ -113,11 +113,11 @@ def find_indistinguishable(
 
 
 class MovingPointHomotopy:
-    """The homotopy on which indistinguishable solutions stay so.
+    """The homotopy on which indistinguishable solutions remain indistinguishable.
 
     Its targets are the outputs at a moving point. Each path's point moves from `start` to `end`,
-    shape (paths, n), on a way that `bend` keeps from being straight; all parameters but the targets
-    stay.
+    shape (paths, n), on a way that `bend` makes curved; all parameters but the targets are
+    constant.
     """
 
     def __init__(
@@ -152,8 +152,8 @@ class MovingPointHomotopy:
 class MovingProblemHomotopy:
     """A homotopy in which the known numbers and functions of a problem move as well.
 
-    All paths begin at one point with its parameters, and each has an end of its own, shapes
-    (paths, n) and (paths, parameters).
+    All paths begin at one point with its parameters, and each has its own end, shapes (paths, n)
+    and (paths, parameters).
     """
 
     def __init__(
@@ -199,11 +199,11 @@ def carried(
     rng: np.random.Generator,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[ComplexArray]:
-    """Return the solutions that are indistinguishable from each point, without itself, (m, n) each.
+    """Return the solutions indistinguishable from each point, without it, (m, n) each.
 
-    They are those at the end of paths from the `known` ones at another point. There are several
-    `points`, shape (k, n), with their `parameters`, shape (k, parameters); the paths to all of them
-    are followed together.
+    They are the ends of paths from the `known` ones at another point. There are several `points`,
+    shape (k, n), with their `parameters`, shape (k, parameters); the paths to all of them are
+    followed together.
     """
     compare = [OutputComparison(square, there) for there in parameters]
     outputs = [c.coefficients(p[None])[0] for c, p in zip(compare, points, strict=True)]
@@ -235,7 +235,7 @@ def carried(
 
 @dataclass(eq=False)
 class _Class:
-    """A class of indistinguishable solutions, as far as it was met."""
+    """A class of indistinguishable solutions, as far as it is known."""
 
     coefficients: ComplexArray
     solution: ComplexArray
@@ -263,7 +263,7 @@ class _CollisionSearch:
         self.collisions = self.drawn = self.failed = 0
 
     def draw(self, least: int = MIN_BATCH) -> None:
-        """Draw random solutions, at least so many, and look at their collisions."""
+        """Draw random solutions, at least `least`, and examine their collisions."""
         count = int(np.clip(len(self.classes), least, 4 * MIN_BATCH))
         fresh = [self.square.generic_point(self.rng) for _ in range(count)]
         points = np.array([p for p, _ in fresh])
@@ -302,7 +302,7 @@ class _CollisionSearch:
             self.collisions += 1
 
     def _transported(self, one: ComplexArray, other: ComplexArray) -> ComplexArray | None:
-        """Return the solution that is beside the reference point what `other` is beside `one`."""
+        """Return the solution related to the reference point as `other` is to `one`."""
         reference = self.found[0]
         for _ in range(MAX_TRANSPORTS):
             size = np.abs(one) + np.abs(reference)

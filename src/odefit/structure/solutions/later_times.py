@@ -1,7 +1,7 @@
-"""Decide whether solutions that agree in some derivatives at given initial values agree later too.
+"""Decide whether solutions that agree in some initial derivatives agree at later times, too.
 
-Around generic states one derivative beyond those that determine all unknowns tells whether two
-solutions have the same outputs. Around given ones, such as zeros, outputs may agree in any number
+Around generic states one derivative beyond those that determine all unknowns decides whether two
+solutions have the same outputs. Around given states, such as zeros, outputs may agree in any number
 of derivatives and differ in the next. So solutions are compared in many more derivatives at the
 start, and along their trajectories, which leave the special values.
 """
@@ -22,26 +22,26 @@ ORDER = 18
 """Order of the Taylor series of a step."""
 
 ACCURACY = 1e-15
-"""Relative size of the last terms of the Taylor series that a step may have."""
+"""Largest relative size of the last terms of the Taylor series of a step."""
 
 MAX_STEPS = 60
 """Number of steps along the trajectories."""
 
 MAX_TIME = 20.0
-"""Time, in a problem whose numbers are about one, after which trajectories need not be followed."""
+"""Time, in a problem with numbers of order one, up to which trajectories are followed."""
 
 SAME_VALUE = 1e-6
 """Relative difference up to which two values are the same."""
 
 CHANGE = 1e-10
-"""Relative change of the unknowns that shows how well rounding lets outputs be known."""
+"""Relative change of the unknowns that reveals the effect of rounding on outputs."""
 
 MAX_ROUNDING = 1e3
-"""Difference of two values, relative to what this change does to them, up to which they are the
+"""Difference of two values, relative to the effect of this change, up to which they are the
 same."""
 
 MAX_ORDER = 150
-"""Largest order of derivative at the start that is compared: doubles hold no more."""
+"""Largest order of derivative compared at the start; doubles cannot represent more."""
 
 
 def same_later(
@@ -53,7 +53,7 @@ def same_later(
     """
     compare = OutputComparison(square, parameters, order=min(order, MAX_ORDER))
     unknowns = square.all_unknowns(compare.refined(solutions), parameters)
-    # What rounding does to outputs is told by what a change as small does to them.
+    # An equally small change shows the effect of rounding on outputs.
     rng = np.random.default_rng(0)
     nearby = unknowns[:1] * (1.0 + CHANGE * random_complex(rng, 1, unknowns.shape[1]))
     unknowns = np.concatenate([unknowns, nearby])
@@ -80,14 +80,14 @@ def _same_trajectories(
 ) -> BoolArray:
     """Return which solutions have the outputs of the first along the trajectories of `k`.
 
-    The last is no solution, but a point near the first.
+    The last row is not a solution, but a point near the first.
     """
     system = square.system
     first, expansion = system.expansions[k], free.expansions[k]
     same = np.ones(len(unknowns), dtype=bool)
     e = expansion.program.equations
     if any(expansion.lifting.functions[t.index][0] != TIME for t in e.functions):
-        return same  # an input is known around the start alone
+        return same  # an input is known only around the start
     at_start = square.expansion_points(parameters)[k]
     names = first.program.equations.tape.names
     given = {
@@ -172,7 +172,7 @@ def _length(series: ComplexArray) -> float:
     """Return a step at which the last two terms of the series are below the accuracy."""
     sizes = np.abs(series)
     if not np.isfinite(sizes).all():
-        return 1.0  # what has grown without bound is not followed
+        return 1.0  # unbounded growth is not followed
     scale = np.maximum(sizes[0], 1e-3 * sizes[0].max(initial=0.0)) + 1e-300
     steps = [1.0]
     for order in (ORDER - 1, ORDER):
@@ -183,9 +183,9 @@ def _length(series: ComplexArray) -> float:
 
 
 def _alike(outputs: ComplexArray) -> BoolArray:
-    """Return which rows are the first as far as rounding lets them be known.
+    """Return which rows equal the first, as far as rounding lets them be known.
 
-    The last row belongs to a point near the first. What is not finite tells nothing.
+    The last row belongs to a point near the first. Infinite values are not compared.
     """
     size = np.maximum(np.abs(outputs), np.abs(outputs[0]))
     allowed = np.maximum(SAME_VALUE * size, MAX_ROUNDING * np.abs(outputs[-1] - outputs[0]))

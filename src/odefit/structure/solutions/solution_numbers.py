@@ -1,10 +1,10 @@
-"""Count the solutions that give the same outputs, and the values of each unknown in them.
+"""The number of solutions with the same outputs, and of the values of each unknown in them.
 
 Around generic states the exact count gives both, with one derivative more than those that determine
 all unknowns. Around given initial values, such as zeros, solutions that agree in these derivatives
 may differ in later ones: there the exact count is an upper bound. If it is 1, there is no other
-solution. If not, the solutions are found and compared, in many derivatives and along their
-trajectories, and those that differ are left out.
+solution. Otherwise the solutions are computed and compared, in many derivatives and along their
+trajectories, and those that differ are excluded.
 """
 
 from __future__ import annotations
@@ -27,23 +27,22 @@ from odefit.structure.solutions.indistinguishable import find_indistinguishable
 from odefit.structure.solutions.later_times import same_later
 
 EXACT_SHARE, EXACT_WORK = 0.6, 3e9
-"""The share of what the limit leaves that the exact count may take, and its operations where
-there is no limit. Homotopy continuation has the rest: it sometimes ends where the exact count does
-not."""
+"""The share of the remaining limit for the exact count, and its operations without a limit.
+Homotopy continuation has the rest: it sometimes succeeds if the exact count does not."""
 
 FURTHER_SHARE = 0.3
-"""The share of what is left that a second exact count, with more derivatives, may take."""
+"""The share of the rest for a second exact count, with more derivatives."""
 
 
 @dataclass(frozen=True)
 class SolutionNumbers:
     """The numbers of solutions that differ in the problem's unknowns, and of their values.
 
-    `given` unknowns were held. `branches` tells whether solutions were left out in which auxiliary
+    `given` unknowns were held. `branches` tells whether solutions were excluded whose auxiliary
     states are not the principal values of their functions; None without such states. `exact` counts
-    are those of a Groebner basis modulo a prime. `unique` unknowns have one value for certain, even
-    where solutions were not counted. `compared` is the order of derivative up to which solutions
-    were compared at given initial values, and from there along trajectories; None if not needed.
+    come from a Groebner basis modulo a prime. `unique` unknowns certainly have one value, even if
+    solutions were not counted. `compared` is the order of derivative up to which solutions were
+    compared at given initial values, and from there along trajectories; None if not needed.
     """
 
     solutions: int = 0
@@ -81,7 +80,7 @@ def count_solutions(
     rng = np.random.default_rng([seed, 3])
     base = consistent_point(square, rng) if lifted else None
     point, parameters = base or square.generic_point(rng)
-    # Multiple solutions, should there be any, are none that a homotopy follows.
+    # A homotopy does not follow multiple solutions, if there are any.
     expected = exact.total if exact is not None and exact.total == exact.dimension else None
     for number in dict.fromkeys((expected, None)):
         found = find_indistinguishable(
@@ -93,10 +92,10 @@ def count_solutions(
         if len(solutions) > 1:
             same = same_later(square, solutions, parameters, reach.reached)
             solutions = solutions[same]
-        if len(solutions) == number:  # as many as there can be
+        if len(solutions) == number:  # the largest possible number
             doubt, all_counted = 0.0, not lifted
             break
-        # Those that agree in the first derivatives alone were found as well, or instead.
+        # Solutions that agree only in the first derivatives were found as well, or instead.
         doubt = miss_probability(len(found.solutions), found.collisions)
     if base is not None:
         algebraic = frozenset(np.array(system.names)[local.best.algebraic].tolist())
@@ -116,10 +115,9 @@ def count_solutions(
 
 
 def _counted(square: SquareSystem, local: LocalRank, seed: int) -> tuple[ExactCount | None, Reach]:
-    """Return the exact count, and how far derivatives have to be followed.
+    """Return the exact count, and the order up to which derivatives have to be followed.
 
-    Around given initial values the count is that of the solutions that agree in all derivatives
-    that are used.
+    Around given initial values it counts the solutions that agree in all used derivatives.
     """
     system = square.system
     keys = [k for k in system.problem.keys if k in system.names]
@@ -145,7 +143,7 @@ def _counted(square: SquareSystem, local: LocalRank, seed: int) -> tuple[ExactCo
 
 
 def _unique(exact: ExactCount) -> frozenset[str]:
-    """Return the unknowns of which all solutions have the same value."""
+    """Return the unknowns with the same value in all solutions."""
     return frozenset(name for name, values in exact.values.items() if values == 1)
 
 

@@ -1,7 +1,7 @@
-"""Generic solutions kept on disk: they belong to the equations, not to the data.
+"""Generic solutions cached on disk: they depend on the equations, not on the data.
 
-Entries are JSON files of limited size. Whoever can write to the folder of the cache can leave an
-entry there: so an entry is data and nothing else, and its solutions have to solve the equations.
+Entries are JSON files of limited size. Anyone with write access to the cache folder can leave an
+entry there: so an entry is pure data, and its solutions must solve the equations.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from odefit.structure.solutions.indistinguishable import (
 )
 
 MAX_SIZE = 50_000_000
-"""Bytes of an entry: ten thousand solutions with a hundred unknowns have as many."""
+"""Largest size of an entry in bytes, which ten thousand solutions with a hundred unknowns have."""
 
 
 def read_entry(path: Path) -> Mapping[str, Any] | None:
-    """Return what is in an entry; None if there is none that can be read.
+    """Return the content of an entry; None if there is no readable one.
 
     Values are numbers, texts, lists and tables. Complex numbers are pairs.
     """
@@ -53,9 +53,9 @@ def read_entry(path: Path) -> Mapping[str, Any] | None:
 
 
 def write_entry(path: Path, **values: object) -> None:
-    """Write an entry, unless the folder cannot be written to.
+    """Write an entry, unless the folder is not writable.
 
-    It is complete or not there: several processes may write.
+    The entry is either complete or absent: several processes may write.
     """
     plain = {k: _pairs(v) if isinstance(v, np.ndarray) else v for k, v in values.items()}
     try:
@@ -70,7 +70,7 @@ def write_entry(path: Path, **values: object) -> None:
 
 
 def _digest(path: Path, values: Mapping[str, Any]) -> str:
-    """Return what an entry of this name must have in it, or it is damaged."""
+    """Return the digest that an entry of this name must contain, or it is damaged."""
     text = json.dumps([path.stem, values], sort_keys=True)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
@@ -92,13 +92,13 @@ def complex_array(value: object, dimensions: int) -> ComplexArray | None:
 
 
 def count_of(value: object, least: int = 0) -> int | None:
-    """Return a whole number that is not below `least`; None if it is none."""
+    """Return an integer of at least `least`; None for any other value."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return int(value) if whole and least <= value < 2**63 else None  # type: ignore[call-overload,operator]
 
 
 def seconds_of(value: object) -> float | None:
-    """Return a number of seconds; None if it is none."""
+    """Return a number of seconds; None for any other value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if 0 <= value < 1e12 and math.isfinite(value) else None
@@ -124,7 +124,7 @@ FORMAT = 3
 """Version of the entries, part of every key: entries of other versions are not found."""
 
 COUNT_WORK = 1e9
-"""Largest number of operations spent on counting the solutions before they are searched for."""
+"""Largest number of operations for counting the solutions before the search."""
 
 
 def cache_folder() -> Path:
@@ -156,11 +156,11 @@ def stored_solutions(
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[int], None] = lambda count: None,
 ) -> GenericSolutions:
-    """Return what :func:`all_solutions` finds, from the disk if it was found before.
+    """Return the result of :func:`all_solutions`, from the disk if it was found earlier.
 
     The number of solutions is computed first, if that takes no more than :data:`COUNT_WORK`. A
-    search that was stopped early, or found fewer, is not kept. A folder that cannot be written to,
-    or an entry that cannot be read, is no reason to fail.
+    search that was stopped early, or found fewer, is not stored. An unwritable folder or an
+    unreadable entry causes no failure.
     """
     path = cache_folder() / f"{key(square, seed)}.json"
     kept = read_entry(path)
@@ -169,7 +169,7 @@ def stored_solutions(
         return known
     limit = Deadline(stop=stop, work=COUNT_WORK, within=square.system.deadline)
     count = exact_count(square, structural=False, limit=limit, seed=seed)
-    # Multiple solutions, should there be any, are none that a homotopy follows.
+    # A homotopy does not follow multiple solutions, if there are any.
     expected = count.total if count is not None and count.dimension == count.total else None
     found = all_solutions(square, seed, expected=expected, stop=stop, report=report)
     if found.complete:
@@ -189,9 +189,9 @@ def stored_solutions(
 def stored_indistinguishable(
     square: SquareSystem, expected: int, seed: int, stop: Callable[[], bool]
 ) -> IndistinguishableSolutions | None:
-    """Return the indistinguishable solutions at a random point, from the disk if they are there.
+    """Return the indistinguishable solutions at a random point, from the disk if possible.
 
-    None is returned if not all were found before `stop` returned True.
+    Returns None if not all were found before `stop` returned True.
     """
     path = cache_folder() / f"{key(square, seed)}-{expected}.json"
     kept = read_entry(path)
@@ -209,7 +209,7 @@ def stored_indistinguishable(
 def _solutions(
     square: SquareSystem, kept: Mapping[str, Any]
 ) -> tuple[ComplexArray, ComplexArray] | None:
-    """Return solutions and parameters of an entry; None if these are no solutions."""
+    """Return solutions and parameters of an entry; None if these are not solutions."""
     solutions = complex_array(kept.get("solutions"), 2)
     parameters = complex_array(kept.get("parameters"), 1)
     if solutions is None or parameters is None:
@@ -218,7 +218,7 @@ def _solutions(
 
 
 def _generic(square: SquareSystem, kept: Mapping[str, Any]) -> GenericSolutions | None:
-    """Return what an entry says; None if it does not say that all solutions were found."""
+    """Return the content of an entry; None unless it states that all solutions were found."""
     known = _solutions(square, kept)
     counts = [count_of(kept.get(name)) for name in ("arrivals", "paths", "failed")]
     seconds, number = seconds_of(kept.get("seconds")), kept.get("expected")
