@@ -9,6 +9,7 @@ import pytest
 
 from odefit.common.errors import InputError
 from odefit.formats.petab import read_petab
+from odefit.formats.petab.tables import Row
 
 MODEL = """<?xml version="1.0" encoding="UTF-8"?>
 <sbml xmlns="http://www.sbml.org/sbml/level3/version1/core" level="3" version="1">
@@ -130,6 +131,34 @@ def test_more_experiments_than_a_problem_file_may_have_are_refused(
         InputError, match=r"problem\.yaml: experiments: there are more experiments than 10000"
     ):
         read_petab(tmp_path / "problem.yaml")
+
+
+def test_experiments_are_counted_before_tables_are_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200,000 conditions took 451 MB, as the rows of all tables were kept before they counted."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr("odefit.formats.petab.tables.MAX_EXPERIMENTS", 1)
+    rows: list[object] = []
+    monkeypatch.setattr(
+        "odefit.formats.petab.tables.Row", lambda *cells: rows.append(cells) or Row(*cells)
+    )
+    with pytest.raises(InputError, match=r"measurements\.tsv: there are more experiments than 10"):
+        read_petab(tmp_path / "problem.yaml")
+    measured = FILES["measurements.tsv"].splitlines()[1:]
+    assert 0 < len(rows) < len(measured)  # and none of the other tables
+
+
+def test_conditions_without_measurements_count_for_no_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    more = "".join(f"idle{i}\t{i}\n" for i in range(9))
+    (tmp_path / "conditions.tsv").write_text(FILES["conditions.tsv"] + more, encoding="utf-8")
+    monkeypatch.setattr("odefit.formats.petab.tables.MAX_EXPERIMENTS", 2)
+    assert len(read_petab(tmp_path / "problem.yaml").mapping["experiment"]) == 2
 
 
 def test_a_compartment_keeps_the_amounts_when_a_condition_changes_it(tmp_path: Path) -> None:

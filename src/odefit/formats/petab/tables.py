@@ -13,7 +13,14 @@ from typing import Any
 
 from odefit.common.errors import closest, did_you_mean, one_of, shown
 from odefit.formats.petab.description import Measurement
-from odefit.problem.inputs.file_access import MAX_COLUMNS, is_small, read_text, too_many
+from odefit.problem.inputs.file_access import (
+    MAX_COLUMNS,
+    MAX_EXPERIMENTS,
+    is_small,
+    read_text,
+    too_many,
+    too_many_experiments,
+)
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.priors import FAMILIES
 
@@ -107,8 +114,19 @@ class Table:
                 issues.error(self.label, f"unknown column '{column}'; did you mean '{meant}'?")
 
 
-def read_tsv(path: Path, label: str, issues: Issues) -> Table | None:
-    """Return a table, or None with a reported reason."""
+EXPERIMENT_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "experiment": ("experimentId",),
+    "measurement": ("preequilibrationConditionId", "simulationConditionId", "experimentId"),
+}
+"""Columns that name the experiment of a row, by kind of table, in both versions."""
+
+
+def read_tsv(path: Path, label: str, issues: Issues, kind: str = "") -> Table | None:
+    """Return a table, or None with a reported reason.
+
+    Raises InputError: a table of this `kind` names more experiments than a problem may have. The
+    rest of it is not read.
+    """
     text = read_text(path, label, issues)
     if text is None or not is_small(text, label, issues):
         return None
@@ -125,6 +143,8 @@ def read_tsv(path: Path, label: str, issues: Issues) -> Table | None:
         doubled = Counter(filter(None, header))
         for name in sorted(name for name, count in doubled.items() if count > 1):
             issues.error(label, f"the column '{name}' occurs twice; remove one")
+        named = [i for i, c in enumerate(header) if c in EXPERIMENT_COLUMNS.get(kind, ())]
+        experiments: set[tuple[str, ...]] = set()
         rows = []
         for cells in lines:
             if not any(cell.strip() for cell in cells):
@@ -135,6 +155,10 @@ def read_tsv(path: Path, label: str, issues: Issues) -> Table | None:
                     place, f"there are {len(cells)} cells, but {len(header)} columns in the header"
                 )
                 continue
+            experiments.add(tuple(cells[i].strip() for i in named if i < len(cells)))
+            if len(experiments) > MAX_EXPERIMENTS:
+                issues.error(label, too_many_experiments())
+                issues.raise_errors()
             texts = zip(header, (cell.strip() for cell in cells), strict=False)
             rows.append(Row({n: c for n, c in texts if n and c.casefold() not in EMPTY}, place))
     except csv.Error as error:

@@ -50,9 +50,10 @@ def read_files(path: Path, issues: Issues, within: Path | None = None) -> PetabF
         raise InputError([f"{path}: {message}" for message in error.messages]) from None
     files = NamedFiles(path.parent, within, above=True)
     tables: dict[str, tuple[Table, ...]] = {}
-    for kind in KINDS:
+    # Measurements first: they say how many experiments there are, before the rest is read.
+    for kind in sorted(KINDS, key=lambda kind: kind != "measurement"):
         paths = [(name, files.path(name, f"{kind} file", issues)) for name in found.get(kind, ())]
-        read = [read_tsv(at, name, issues) for name, at in paths if at is not None]
+        read = [read_tsv(at, name, issues, kind) for name, at in paths if at is not None]
         tables[kind] = tuple(table for table in read if table is not None)
     model_path = files.path(model, "model", issues)
     issues.raise_errors()
