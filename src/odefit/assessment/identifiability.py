@@ -30,7 +30,7 @@ from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engines.cut_off import WorkLimit, counting
+from odefit.simulation.engines.cut_off import WorkLimit, count_work, counting
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.residuals.noise import names_in_noise, standard_deviations
@@ -49,15 +49,18 @@ APPROACH = SingleShooting(evaluations=12)
 have no visible effect: everything has decayed before the first measurement, or nothing has happened
 by the last."""
 
-MAX_WORK = 1e9
+MAX_WORK = 1e8
 """Operations (:mod:`odefit.simulation.engines.cut_off`) after which no point is begun."""
+
+PER_PAIR = 3.0
+"""Operations of an evaluation beside its integration, for each pair of unknowns: with a thousand,
+bounds come into force and go one by one."""
 
 MAX_DIRECTIONS = 100
 """Largest number of directions described in words; each needs integrations."""
 
+# Sensitivities are no more accurate: those below this, relative to the largest, count as zero
 NO_EFFECT = 1e-9
-"""Largest sensitivity, relative to that of the most influential unknown, that counts as zero, since
-sensitivities are not more accurate."""
 
 ASSUMED_NOISE = 0.01
 """Assumed standard deviation, relative to an observable's largest value, if none is given."""
@@ -217,6 +220,7 @@ def local_identifiability(
         if points is None and len(found) >= POINTS and _complete(found, scatter, rows):
             break
         with counting(limit):
+            count_work(PER_PAIR * len(vector) ** 2)
             along = seen.trajectories(vector, UNDECIDED)
         evaluation = along if isinstance(along, Failure) else seen.evaluate_along(vector, along)
         point = PointFinding(
@@ -255,6 +259,7 @@ def _points(forward: ForwardMap, seed: int, limit: WorkLimit) -> Iterator[Array]
             return
         with counting(limit):
             end = APPROACH.run(forward, i, start, control)
+            count_work(PER_PAIR * len(start) ** 2 * end.evaluations)
         if end.status is not Status.FAILED:
             yield end.vector
 

@@ -52,7 +52,7 @@ UNITS_UNCHECKED = (
 MAX_ROWS = 60
 """Largest number of rows of the table of experiments."""
 
-STRUCTURE_WORK, COUNT_WORK = 3e8, 3e7
+STRUCTURE_WORK, COUNT_WORK = 1e8, 1.5e7
 """Operations (:mod:`odefit.structure.series.deadline`) allowed for the analysis of the equations
 and the count of solutions. Problems of the library that finish within 1e9 need at most 2e6."""
 

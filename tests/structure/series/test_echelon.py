@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odefit.structure.series.deadline import Deadline, UnfinishedError
 from odefit.structure.series.echelon import Echelon
 from odefit.structure.series.number_fields import PRIME
 
@@ -62,3 +63,23 @@ def test_large_residues_do_not_overflow() -> None:
     rows = rng.integers(PRIME - 100, PRIME, (40, 40))
     assert all(echelon.add(row) for row in rows)
     assert not echelon.add((rows[3] + 5 * (rows[7] % PRIME)) % PRIME)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_in_reduced_form_are_taken_as_they_are(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    basis = Echelon.of(random_rows(rng, 6, 9, 4)).null_space()
+    taken, built = Echelon.reduced(basis), Echelon.of(basis)
+    assert taken is not None
+    assert taken.rank == built.rank == 5
+    assert not any(taken.add(row) for row in built.rows)
+    assert np.array_equal(taken.determined, built.determined)
+
+
+def test_rows_that_are_not_reduced_are_refused() -> None:
+    assert Echelon.reduced(np.array([[1, 2, 3], [1, 5, 3]], dtype=np.int64)) is None
+
+
+def test_a_span_of_many_rows_ends_at_the_deadline() -> None:
+    with pytest.raises(UnfinishedError):
+        Echelon.of(np.eye(9, dtype=np.int64), Deadline(work=1e4))

@@ -47,3 +47,10 @@ def test_a_matrix_without_entries_has_zero_products() -> None:
     none = np.zeros(0, dtype=np.intp)
     matrix = MatrixSeries((2, 3), none, none, np.zeros((4, 0, 1), dtype=np.int64))
     assert not MODULAR.convolved(matrix, np.ones((1, 4, 3, 2), dtype=np.int64), 3).any()
+
+
+def test_products_of_matrices_of_residues_are_exact() -> None:
+    rng = np.random.default_rng(3)
+    left, right = rng.integers(PRIME - 9, PRIME, (4, 300)), rng.integers(0, PRIME, (300, 5))
+    exact = left.astype(object) @ right.astype(object) % PRIME
+    assert (number_fields.residues_product(left, right) == exact).all()

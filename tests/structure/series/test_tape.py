@@ -167,3 +167,11 @@ def test_the_gradient_of_many_terms_takes_steps_in_proportion_to_them(operation:
             assert exact(gradient[i], values) == right
         counts.append(tape.differentiated)
     assert counts[1] <= 2 * counts[0] + 1
+
+
+@pytest.mark.parametrize("count", [3, 200])
+def test_the_variables_of_a_term_are_known_however_many_there_are(count: int) -> None:
+    tape = Tape()
+    variables = [tape.variable(f"k{i}") for i in range(2 * count)]
+    total = tape.total(variables[::2])
+    assert tape.depends(total) == {v.index for v in variables[::2]}

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
-from odefit.simulation.engines.cut_off import REASON, cut_off
+from odefit.simulation.engines.cut_off import NANOSECONDS, REASON, count_work, cut_off
 from odefit.simulation.engines.engine import (
     LOST_DIGITS,
     LOST_DIGITS_OF_SEARCHES,
@@ -307,7 +307,10 @@ class Engines:
         """Integrate by one engine, in a number of steps; None for its usual limit."""
         field, pattern, segment, initial = problem
         most = ENGINES[name].most_steps(segment, self.steps) if steps is None else steps
-        return self._engine(name, field, pattern).integrate(segment, initial, most)
+        solved = self._engine(name, field, pattern).integrate(segment, initial, most)
+        step = self._costs(field, pattern.directions).work_of_step(name)
+        count_work(solved.steps * step / NANOSECONDS)
+        return solved
 
     def _implicit(self, problem: _Integration) -> Solved:
         return self._by(self.implicit_name(problem.field), problem)
@@ -381,11 +384,6 @@ class Engines:
 
                 self._watched[field] = NarrowFeatures.of(field)
         return self._watched[field]
-
-    def step_time(self, field: VectorField, directions: int, choice: EngineChoice) -> float:
-        """Return the predicted time of a step, in ns, of the engine that is tried first."""
-        costs = self._costs(field, directions)
-        return costs.of_step(self.preferred(choice))
 
     def _costs(self, field: VectorField, directions: int) -> StepCosts:
         if directions not in self._step_costs:

@@ -99,6 +99,12 @@ EXPLICIT_OPERATION = 20.0
 EXPLICIT_VALUE = 17.0
 """Time of the explicit engine for each state or sensitivity in a step, in ns."""
 
+FUNCTION = 30.0
+"""Time that the implicit engine takes in a step for a function such as sin with its derivative,
+in ns: right-hand sides and Jacobian. Sums of 1,000 sines took 22 to 45."""
+
+EXPLICIT_STAGES = 12  # stages of a step of the explicit engine, each of which takes that time
+
 MAX_TAYLOR_OPERATIONS = 10_000
 """Number of operations of states and sensitivities above which the Taylor method is not compiled.
 
@@ -123,6 +129,7 @@ class StepCosts:
     runge_kutta: float  # Time of a step of the explicit engine, in ns
     implicit: float  # Time of a step of the implicit engine, in ns
     operations: int  # Number of operations of states and sensitivities
+    functions: int = 0  # Number of functions among them, such as sin
 
     @classmethod
     def of(cls, field: VectorField, directions: int) -> StepCosts:
@@ -130,6 +137,7 @@ class StepCosts:
         model = field.model
         expressions = (*model.ode.values(), *model.algebraic.values())
         rhs = sum(i.kind not in ("name", "number") for e in expressions for i in e.program)
+        functions = sum(i.kind == "call" for e in expressions for i in e.program)
         states = set(field.states)
         direct = {name: e.names & states for name, e in model.algebraic.items()}
         nonzeros = sum(
@@ -146,11 +154,19 @@ class StepCosts:
         )
         explicit = EXPLICIT_STEP + EXPLICIT_OPERATION * (rhs + derivatives)
         explicit += EXPLICIT_VALUE * values
-        return cls(per_operation * operations, explicit, implicit, operations)
+        return cls(per_operation * operations, explicit, implicit, operations, functions)
 
     def of_step(self, engine: str) -> float:
         """Return the time of a step of an engine, in ns."""
         return {"heyoka": self.taylor, "runge-kutta": self.runge_kutta}.get(engine, self.implicit)
+
+    def work_of_step(self, engine: str) -> float:
+        """Return the time of a step of an engine in ns, with what its functions take besides.
+
+        Limits of work count it. The choice between engines does without, as functions slow both.
+        """
+        stages = {"heyoka": 0, "runge-kutta": EXPLICIT_STAGES}.get(engine, 1)
+        return self.of_step(engine) + FUNCTION * stages * self.functions
 
     def explicit_steps(self, engine: str, implicit_steps: int) -> int:
         """Return the steps of an explicit engine that are as much work as some implicit steps."""

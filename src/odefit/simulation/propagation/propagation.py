@@ -15,7 +15,7 @@ from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import Binding, Bound, Computed, scalar_value, unknowns_of
 from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engines.cut_off import NANOSECONDS, count_work, cut_off
+from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.engine import (
     ConsistentValues,
     EngineFailure,
@@ -220,10 +220,7 @@ class Propagation:
         if resting is not None:
             field, engines = resting.without(now)
             segment, now = _begun(field, segment, now)
-        solved, choice = engines.integrate(field, self._pattern, segment, now, choice)
-        step = engines.step_time(field, self._pattern.directions, choice)
-        count_work(solved.steps * step / NANOSECONDS)
-        return solved, choice
+        return engines.integrate(field, self._pattern, segment, now, choice)
 
     def _resting_in(self, field: VectorField, engines: Engines) -> RestingStates | None:
         """Return the handler of states that rest at zero, if the field has roots or powers."""

@@ -11,6 +11,7 @@ constant is a translation, under which linear forms may be invariant.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
@@ -19,12 +20,18 @@ from math import lcm
 import numpy as np
 
 from odefit.structure.rank.ranks import LocalRank, PointRank
-from odefit.structure.series.deadline import NEVER, Deadline
+from odefit.structure.series.deadline import NEVER, PER_CALL, Deadline, UnfinishedError
 from odefit.structure.series.echelon import Echelon
-from odefit.structure.series.number_fields import PRIME, Residues
+from odefit.structure.series.number_fields import PRIME, Residues, residues_product
 
 MAX_INTEGER = 32
 """Largest numerator and denominator of exponents and coefficients."""
+
+CALLS_OF_PAIR = 6
+"""Calls of array functions that a pair of unknowns takes."""
+
+MANY_ROWS = 100
+"""Rows from which on a null space is taken as it is, if it is in reduced echelon form."""
 
 MAX_FOR_TRIPLES = 40
 """Largest number of non-identifiable unknowns for which triples are tried."""
@@ -88,7 +95,7 @@ def identifiable_combinations(
     keys = [local.names[c] for c in chosen]
     found: list[Combination] = []
     gradients = Echelon(len(chosen))
-    for candidate in _candidates(spaces, active):
+    for candidate in _candidates(spaces, active, deadline):
         if len(found) == wanted or deadline.passed:
             break
         if all(s.leaves_invariant(candidate) for s in spaces) and gradients.add(
@@ -122,7 +129,9 @@ class _Space:
     @classmethod
     def at(cls, point: PointRank, chosen: Sequence[int]) -> _Space:
         """Return the null space of the unknowns `chosen` at a point."""
-        space = Echelon.of(point.null_space[:, chosen])
+        rows = point.null_space[:, chosen]
+        reduced = Echelon.reduced(rows) if len(rows) >= MANY_ROWS else None
+        space = Echelon.of(rows) if reduced is None else reduced
         values = point.values[list(chosen)]
         inverse = np.array([pow(int(v), -1, PRIME) if v else 0 for v in values], dtype=np.int64)
         return cls(values, space, space.rows * inverse % PRIME)
@@ -148,9 +157,11 @@ class _Space:
         return row
 
 
-def _candidates(spaces: Sequence[_Space], active: Sequence[int]) -> Iterator[_Candidate]:
-    """Yield functions that may be identifiable, the simplest first."""
-    pairs = list(_pairs(spaces[0], active))
+def _candidates(
+    spaces: Sequence[_Space], active: Sequence[int], deadline: Deadline
+) -> Iterator[_Candidate]:
+    """Yield functions that may be identifiable, the simplest first; few after the deadline."""
+    pairs = list(_pairs(spaces[0], active, deadline))
     yield from (p for p in pairs if set(map(abs, p.powers.values())) == {1})
     if len(active) <= MAX_FOR_TRIPLES:
         for linear in (False, True):
@@ -162,12 +173,16 @@ def _candidates(spaces: Sequence[_Space], active: Sequence[int]) -> Iterator[_Ca
                         yield candidate
     yield from pairs
     for linear in (False, True):
-        yield from _invariants(spaces, linear)
+        with suppress(UnfinishedError):
+            yield from _invariants(spaces, linear, deadline)
 
 
-def _pairs(space: _Space, active: Sequence[int]) -> Iterator[_Candidate]:
+def _pairs(space: _Space, active: Sequence[int], deadline: Deadline) -> Iterator[_Candidate]:
     """Yield functions of two unknowns that are constant along the null space."""
     for i, k in combinations(active, 2):
+        if deadline.passed:
+            return
+        deadline.spend(CALLS_OF_PAIR * (PER_CALL + len(space.space.rows)))
         for linear in (False, True):
             vectors = space.basis(linear)
             ratio = _ratio(vectors[:, i], vectors[:, k])
@@ -198,12 +213,14 @@ def rational(residue: int, largest: int = MAX_INTEGER) -> Fraction | None:
     return None
 
 
-def _invariants(spaces: Sequence[_Space], linear: bool) -> Iterator[_Candidate]:
+def _invariants(spaces: Sequence[_Space], linear: bool, deadline: Deadline) -> Iterator[_Candidate]:
     """Yield monomials or linear forms that are invariant under all constant symmetries."""
     common = spaces[0].basis(linear)
     for space in spaces[1:]:
-        common = _intersection(common, space.basis(linear))
-    rows = Echelon.of(common)
+        common = _intersection(common, space.basis(linear), deadline)
+    rows = Echelon.of(common, deadline)
+    deadline.spend(PER_CALL * rows.rows.size)
+    deadline.check()
     symmetries = [[rational(int(v)) for v in row] for row in rows.rows]
     if any(v is None for row in symmetries for v in row):
         return
@@ -219,12 +236,12 @@ def _invariants(spaces: Sequence[_Space], linear: bool) -> Iterator[_Candidate]:
             yield _cleared(powers, linear)
 
 
-def _intersection(a: Residues, b: Residues) -> Residues:
+def _intersection(a: Residues, b: Residues, deadline: Deadline) -> Residues:
     """Return a basis of the intersection of two row spaces."""
-    equations = Echelon.of(np.concatenate([a, -b % PRIME]).T)
+    equations = Echelon.of(np.concatenate([a, -b % PRIME]).T, deadline)
     weights = equations.null_space()[:, : len(a)]
-    shared = (weights[:, :, None] * a[None] % PRIME).sum(axis=1) % PRIME
-    return np.asarray(shared, dtype=np.int64)
+    deadline.spend(weights.size * a.shape[1])
+    return residues_product(weights, a)
 
 
 def _cleared(powers: Mapping[int, Fraction], linear: bool) -> _Candidate:

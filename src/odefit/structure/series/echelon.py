@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from odefit.common.arrays import BoolArray
+from odefit.structure.series.deadline import NEVER, PER_CALL, Deadline
 from odefit.structure.series.number_fields import PRIME, Residues
+
+PER_NUMBER = 2.0
+"""Operations that one residue of the rows takes when another row is added to a span."""
 
 
 class Echelon:
@@ -20,11 +24,29 @@ class Echelon:
         self.pivots: list[int] = []
 
     @classmethod
-    def of(cls, rows: Residues) -> Echelon:
-        """Return the span of all `rows`, shape (rows, width)."""
+    def of(cls, rows: Residues, deadline: Deadline = NEVER) -> Echelon:
+        """Return the span of all `rows`, shape (rows, width).
+
+        Raises UnfinishedError at the deadline.
+        """
         result = cls(rows.shape[1])
         for row in rows:
+            deadline.check()
+            deadline.spend(6 * PER_CALL + PER_NUMBER * (1 + result.rank) * result.width)
             result.add(row)
+        return result
+
+    @classmethod
+    def reduced(cls, rows: Residues) -> Echelon | None:
+        """Return the span of rows that are in reduced echelon form; None if they are not."""
+        single = np.count_nonzero(rows, axis=0) == 1
+        result = cls(rows.shape[1])
+        for row in rows:
+            columns = np.flatnonzero(single & (row == 1))
+            if not len(columns):
+                return None
+            result.pivots.append(int(columns[0]))
+        result.rows = np.array(rows, dtype=np.int64)
         return result
 
     @property

@@ -33,6 +33,12 @@ MAX_TERMS = 1 << 15
 """Number of products of 16 and 31 bits whose sum certainly fits into 64 bits."""
 
 
+def residues_product(left: Residues, right: Residues) -> Residues:
+    """Return the product of two matrices of residues, with at most :data:`MAX_TERMS` columns."""
+    low, high = left & LOW_BITS, left >> 16
+    return np.asarray(((high @ right) % PRIME * (1 << 16) + low @ right) % PRIME)
+
+
 class Numbers(Protocol[Scalars]):
     """A field over which a tape is run, with arrays as its elements."""
 

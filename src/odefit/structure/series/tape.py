@@ -33,6 +33,8 @@ MAX_POWER = 64
 """Largest integer exponent for which a power is recorded as a chain of products."""
 
 
+MANY_BITS = 50  # variables of a term from which on their bits are read all at once
+
 REVERSED_FROM = 100_000
 """Number of entries times variables above which a gradient is taken in the reverse mode."""
 
@@ -191,6 +193,10 @@ class Tape:
 
     def _indices(self, bits: int) -> Iterator[int]:
         """Yield the indices of the variables that the bits represent."""
+        if bits.bit_count() > MANY_BITS:  # as taking them off one by one is quadratic
+            digits = bin(bits)[:1:-1]
+            yield from (self._in_order[k] for k, digit in enumerate(digits) if digit == "1")
+            return
         while bits:
             lowest = bits & -bits
             yield self._in_order[lowest.bit_length() - 1]
