@@ -140,10 +140,13 @@ def test_experiments_are_counted_before_tables_are_read_whole(
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr("odefit.formats.petab.tables.MAX_EXPERIMENTS", 1)
-    rows: list[object] = []
-    monkeypatch.setattr(
-        "odefit.formats.petab.tables.Row", lambda *cells: rows.append(cells) or Row(*cells)
-    )
+    rows: list[Row] = []
+
+    def row(cells: dict[str, str], place: str) -> Row:
+        rows.append(Row(cells, place))
+        return rows[-1]
+
+    monkeypatch.setattr("odefit.formats.petab.tables.Row", row)
     with pytest.raises(InputError, match=r"measurements\.tsv: there are more experiments than 10"):
         read_petab(tmp_path / "problem.yaml")
     measured = FILES["measurements.tsv"].splitlines()[1:]
