@@ -49,18 +49,13 @@ APPROACH = SingleShooting(evaluations=12)
 have no visible effect: everything has decayed before the first measurement, or nothing has happened
 by the last."""
 
-MAX_WORK = 1e8
-"""Operations (:mod:`odefit.simulation.engines.cut_off`) after which no point is begun."""
+# Operations of odefit.simulation.engines.cut_off: after so many no point is begun; and those of an
+# evaluation beside its integration, for each pair of unknowns (bounds come into force one by one)
+MAX_WORK, PER_PAIR = 1e8, 3.0
 
-PER_PAIR = 3.0
-"""Operations of an evaluation beside its integration, for each pair of unknowns: with a thousand,
-bounds come into force and go one by one."""
+MAX_DIRECTIONS = 100  # largest number of directions in words; each needs integrations
 
-MAX_DIRECTIONS = 100
-"""Largest number of directions described in words; each needs integrations."""
-
-# Sensitivities are no more accurate: those below this, relative to the largest, count as zero
-NO_EFFECT = 1e-9
+NO_EFFECT = 1e-9  # sensitivities relative to the largest that count as zero: their accuracy
 
 ASSUMED_NOISE = 0.01
 """Assumed standard deviation, relative to an observable's largest value, if none is given."""
