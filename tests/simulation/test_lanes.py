@@ -103,6 +103,24 @@ def test_lanes_follow_located_events_within_a_hundredth_of_the_range(name: str) 
             assert np.mean(rough.switched[switched][0] != values) <= 0.1
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_steps_lead_where_those_of_arrays_do(name: str) -> None:
+    made, right = CASES[name]
+    (condition,) = made.conditions
+    points = np.array(right) * np.exp(np.random.default_rng(2).normal(0.0, 0.2, (9, len(right))))
+    lanes = Lanes(ForwardMap(made).field, condition)
+    assert lanes.steps is not None
+    compiled = lanes(points, 40.0)
+    lanes.steps = None
+    for one, other in zip(compiled, lanes(points, 40.0), strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            np.testing.assert_allclose(one.states, other.states, rtol=1e-7, atol=1e-9)
+            assert one.switched.keys() == other.switched.keys()
+            for n, (values, _) in one.switched.items():
+                np.testing.assert_allclose(values, other.switched[n][0])
+
+
 def test_a_lane_that_switches_without_end_has_no_trajectory() -> None:
     made = problem(HEATER, LIMITS, ["tau", "G", "lo", "hi"], {"T": 15.0}, {"on": 1.0})
     lanes = Lanes(ForwardMap(made).field, made.conditions[0])

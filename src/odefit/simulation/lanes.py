@@ -9,8 +9,7 @@ zero within a step. That is accurate enough to compare points.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,17 +19,20 @@ from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import Bound, bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.registry import import_problem
 from odefit.simulation.events.triggers import triggers_of
+from odefit.simulation.lane_edges import INSIDE, Edges, edges_of
 from odefit.simulation.trajectories.located_events import SEARCHED_TRIGGERED
 from odefit.simulation.trajectories.trajectory import Trajectory, switched_scalars
+
+if TYPE_CHECKING:
+    from odefit.simulation.lane_steps import Steps
 
 STEPS = 128  # smallest number of steps over the time span of a condition
 
 MAX_AT_ONCE = 8
 """Largest number of times within a step at which events of a lane happen: more count as
 chattering."""
-
-INSIDE = 1e-9  # distance from the ends of a step for reading inputs, which may jump there
 
 
 class Lanes:
@@ -52,6 +54,15 @@ class Lanes:
             np.array([bool(c.difference.names & e.assign.keys()) for c in self.comparisons])
             for e in self.events
         ]
+        self.steps = self._compiled() if not import_problem("numba") else None
+
+    def _compiled(self) -> Steps | None:
+        from odefit.simulation.lane_steps import steps_of
+
+        field, inputs = self.field, self.condition.inputs
+        differences = [c.difference for c in self.comparisons]
+        signs = [c.sign for c in self.comparisons]
+        return steps_of(field, self.scalars, field.folded, inputs, differences, signs)
 
     @staticmethod
     def can_follow(field: VectorField, condition: Condition) -> bool:
@@ -86,7 +97,9 @@ class _Course:
             return np.array(np.broadcast_to(value, self.count), dtype=float)
 
         self.folded = {n: np.float64(v) for n, v in of.field.folded.items()}
-        self.scalars = {n: bound(condition.scalars[n]) for n in of.scalars}
+        rows = [bound(condition.scalars[n]) for n in of.scalars]
+        self.numbers = np.stack(rows) if rows else np.zeros((0, self.count))
+        self.scalars = dict(zip(of.scalars, self.numbers, strict=True))  # each row by its name
         self.states = np.stack([bound(condition.initial[n]) for n in of.field.states])
         # The time of each pending event, shape (events, lanes).
         self.due = np.full((len(of.events), self.count), np.inf)
@@ -96,47 +109,83 @@ class _Course:
             self.due[k] = np.where(at >= condition.t0, at, np.inf)
         self.happened = np.zeros(self.count, dtype=np.intp)
         self.kept = np.full((len(self.times), *self.states.shape), np.nan)
-        self.kept_scalars = {n: np.zeros((len(self.times), self.count)) for n in of.switched}
+        self.switched = np.array([of.scalars.index(n) for n in of.switched], dtype=np.intp)
+        self.kept_scalars = np.zeros((len(self.times), len(self.switched), self.count))
+        self.reached = np.full(self.count, condition.t0)
+        self.place, self.tries = np.zeros((2, self.count), dtype=np.intp)
 
     def trajectories(self) -> list[Trajectory | None]:
         """Return the trajectories."""
         condition, every = self.of.condition, np.arange(self.count)
-        fixed = [t for t, _ in condition.events]
-        knots = [given.times for given in condition.inputs.values()]
-        stops = np.unique(np.concatenate([[condition.t0], self.times, fixed, *knots]))
-        last = self.times[-1] if len(self.times) else condition.t0
-        stops = stops[(stops >= condition.t0) & (stops <= last)]
-        self.values = self._differences(every, np.full(self.count, condition.t0), self.states)
+        edges = edges_of(condition, self.times, self.step)
+        self.values = self._differences(every, self.reached, self.states)
         self.flags = self._holds(self.values)
         initially = np.array([t.event.initially for t in self.of.triggers], dtype=bool)
         self.truths = self._true(self.flags) & initially.reshape(-1, 1)
-        now = np.full(self.count, condition.t0)
-        self._happen(every, now, self.flags, self.due <= now, np.zeros_like(self.flags))
-        for before, stop in zip([condition.t0, *stops], stops, strict=False):
-            parts = max(int(np.ceil((stop - before) / self.step - INSIDE)), 1)
-            edges = np.linspace(before, stop, parts + 1)
-            for start, end in pairwise(edges.tolist()):
-                if end > start:
-                    self._advance(start, end)
-            if stop not in condition.measured_after:
-                self._keep(stop)
-            if stop in fixed:
-                self._happen_at(float(stop))
-            if stop in condition.measured_after:
-                self._keep(stop)
+        ready = self.due <= condition.t0
+        self._happen(every, self.reached, self.flags, ready, np.zeros_like(self.flags))
+        self._arrive(every, edges)
+        while True:
+            lanes = np.flatnonzero(
+                (self.place < len(edges.times) - 1) & np.isfinite(self.states).all(axis=0)
+            )
+            if self.of.steps is not None:
+                before = self.place[lanes]
+                self._go_on(self.of.steps, edges, lanes)
+                self.tries[lanes[self.place[lanes] > before]] = 0
+                lanes = lanes[self.place[lanes] < len(edges.times) - 1]
+            if not len(lanes):
+                break
+            self._step(lanes, edges)
         good: BoolArray = np.asarray(np.isfinite(self.kept).all(axis=(0, 1)))
         return [self._trajectory(k) if good[k] else None for k in range(self.count)]
 
-    def _keep(self, time: float) -> None:
-        for row in np.flatnonzero(self.times == time):
-            self.kept[row] = self.states
-            for n, values in self.kept_scalars.items():
-                values[row] = self.scalars[n]
+    def _go_on(self, steps: Steps, edges: Edges, lanes: IntArray) -> None:
+        """Take lanes on by compiled steps as long as nothing happens."""
+        from odefit.simulation.lane_steps import advance
+
+        due = self.due.min(axis=0, initial=np.inf)
+        advance(
+            steps,
+            edges,
+            lanes,
+            due,
+            self.numbers,
+            self.states,
+            self.values,
+            self.flags,
+            self.reached,
+            self.place,
+            self.kept,
+            self.switched,
+            self.kept_scalars,
+        )
+
+    def _arrive(self, lanes: IntArray, edges: Edges) -> None:
+        """Keep the states of lanes at their edges, and let events of known times happen there."""
+        place = self.place[lanes]
+        halts = edges.halts[place]
+        self._keep(lanes[~halts], edges.rows[place[~halts]])
+        for edge in np.unique(place[halts]):
+            here, time = lanes[place == edge], float(edges.times[edge])
+            row = np.full(len(here), edges.rows[edge])
+            if time not in self.of.condition.measured_after:
+                self._keep(here, row)
+            self._happen_at(here, time)
+            if time in self.of.condition.measured_after:
+                self._keep(here, row)
+
+    def _keep(self, lanes: IntArray, rows: IntArray) -> None:
+        lanes, rows = lanes[rows >= 0], rows[rows >= 0]
+        self.kept[rows, :, lanes] = self.states[:, lanes].T
+        self.kept_scalars[rows, :, lanes] = self.numbers[np.ix_(self.switched, lanes)].T
 
     def _trajectory(self, lane: int) -> Trajectory:
         k, n = len(self.times), len(self.states)
         nothing, none = np.zeros((k, n, 0)), np.zeros((k, 0))
-        switched = {name: (v[:, lane], none) for name, v in self.kept_scalars.items()}
+        switched = {
+            name: (self.kept_scalars[:, j, lane], none) for j, name in enumerate(self.of.switched)
+        }
         states = self.kept[:, :, lane]
         return Trajectory(self.times, states, none, (), nothing, nothing[:, :0], switched)
 
@@ -176,6 +225,10 @@ class _Course:
 
     def _moved(self, lanes: IntArray, start: Array, length: Array) -> Array:
         """Return the states after a step of the classical Runge-Kutta method."""
+        if self.of.steps is not None:
+            from odefit.simulation.lane_steps import moved
+
+            return moved(self.of.steps, lanes, start, length, self.numbers, self.states)
         field, known, states = self.of.field, self._known(lanes), self.states[:, lanes]
         rates = np.empty((4, *states.shape))
         for k, part in enumerate((0.0, 0.5, 0.5, 1.0)):
@@ -186,37 +239,44 @@ class _Course:
             for row, rate in zip(rates[k], found, strict=True):
                 row[:] = rate
         mean = (rates[0] + 2.0 * (rates[1] + rates[2]) + rates[3]) / 6.0
-        moved: Array = states + length * mean
-        return moved
+        return np.asarray(states + length * mean)
 
     # Steps and events -----------------------------------------------------------------------------
 
-    def _advance(self, start: float, end: float) -> None:
-        """Move all lanes from one time to another, through the events between."""
-        lanes, now = np.arange(self.count), np.full(self.count, start)
-        for _ in range(MAX_AT_ONCE):
-            ends = np.full(len(lanes), end)
-            moved = self._moved(lanes, now, ends - now)
-            values = self._differences(lanes, ends, moved)
-            flags = self._holds(values)
-            truths = self._true(flags)
-            stops = (truths & ~self.truths[:, lanes]).any(axis=0)
-            stops |= (self.due[:, lanes] <= end).any(axis=0)
-            on = lanes[~stops]
-            self.states[:, on], self.values[:, on] = moved[:, ~stops], values[:, ~stops]
-            self.flags[:, on], self.truths[:, on] = flags[:, ~stops], truths[:, ~stops]
-            if not stops.any():
-                return
-            lanes, now = lanes[stops], now[stops]
-            now = self._to_events(lanes, now, end, values[:, stops], flags[:, stops])
-        self.states[:, lanes] = np.nan
+    def _step(self, lanes: IntArray, edges: Edges) -> None:
+        """Move lanes to their next edges, or to the events before.
+
+        Each lane goes its own way: while some come to an event, others go on, so that events of
+        many lanes are handled together, whenever they happen.
+        """
+        now, ends = self.reached[lanes], edges.times[self.place[lanes] + 1]
+        moved = self._moved(lanes, now, ends - now)
+        values = self._differences(lanes, ends, moved)
+        flags = self._holds(values)
+        truths = self._true(flags)
+        stops = (truths & ~self.truths[:, lanes]).any(axis=0)
+        stops |= (self.due[:, lanes] <= ends).any(axis=0)
+        on = lanes[~stops]
+        self.states[:, on], self.values[:, on] = moved[:, ~stops], values[:, ~stops]
+        self.flags[:, on], self.truths[:, on] = flags[:, ~stops], truths[:, ~stops]
+        self.reached[on] = ends[~stops]
+        self.place[on] += 1
+        self.tries[on] = 0
+        if stops.any():
+            held = lanes[stops]
+            self.reached[held] = self._to_events(
+                held, now[stops], ends[stops], values[:, stops], flags[:, stops]
+            )
+            self.tries[held] += 1
+            self.states[:, held[self.tries[held] == MAX_AT_ONCE]] = np.nan
+        self._arrive(on, edges)
 
     def _to_events(
-        self, lanes: IntArray, now: Array, end: float, after: Array, flags: BoolArray
+        self, lanes: IntArray, now: Array, ends: Array, after: Array, flags: BoolArray
     ) -> Array:
         """Move lanes to their first events within a step, and return the times of these.
 
-        The compared quantities have the values `after` at the end of the step; `flags` tell which
+        The compared quantities have the values `after` at the ends of the steps; `flags` tell which
         comparisons hold.
         """
         before, held = self.values[:, lanes], self.flags[:, lanes]
@@ -224,8 +284,8 @@ class _Course:
         share[flags == held] = np.inf
         first = share.min(axis=0, initial=np.inf)
         due = self.due[:, lanes].min(axis=0, initial=np.inf)
-        crossing = np.where(np.isfinite(first), now + first * (end - now), np.inf)
-        at: Array = np.clip(np.minimum(crossing, due), now, end)
+        crossing = np.where(np.isfinite(first), now + first * (ends - now), np.inf)
+        at: Array = np.clip(np.minimum(crossing, due), now, ends)
         crossed = (share == first) & np.isfinite(share) & (crossing <= due)
         self.states[:, lanes] = self._moved(lanes, now, at - now)
         held = np.where(crossed, flags, held)
@@ -267,15 +327,15 @@ class _Course:
         many = self.happened[lanes] > max(SEARCHED_TRIGGERED, len(self.of.condition.times))
         self.states[:, lanes[many]] = np.nan
 
-    def _happen_at(self, time: float) -> None:
-        """Apply the events of a known time in all lanes."""
-        every, at = np.arange(self.count), np.full(self.count, time)
+    def _happen_at(self, lanes: IntArray, time: float) -> None:
+        """Apply the events of a known time."""
+        at = np.full(len(lanes), time)
         for known, assign in self.of.condition.events:
             if known == time:
-                self._assign(every, at, assign)
-        flags = self._holds(self._differences(every, at, self.states))
-        nothing = np.zeros_like(self.due, dtype=bool)
-        self._happen(every, at, flags, nothing, np.zeros_like(flags))
+                self._assign(lanes, at, assign)
+        flags = self._holds(self._differences(lanes, at, self.states[:, lanes]))
+        nothing = np.zeros((len(self.due), len(lanes)), dtype=bool)
+        self._happen(lanes, at, flags, nothing, np.zeros_like(flags))
 
     def _assign(self, lanes: IntArray, at: Array, assign: Mapping[str, Expression]) -> None:
         values = self._at(self._known(lanes), at, self.states[:, lanes])
