@@ -267,6 +267,7 @@ def by_stream(name: str, drawn: random.Random, folder: Path) -> str:
 def by_limit(name: str, drawn: random.Random, folder: Path) -> str:
     """Limit the memory of a command, or the size of its files; it ends with a sentence."""
     chosen = drawn.choice(ENDING)
+    ended(command(("--version",), folder))  # Python keeps bytecode of what comes before any limit
     kind, size = LIMITS[name]
     most = drawn.randrange(*size)
     process = command(

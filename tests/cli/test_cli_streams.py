@@ -105,3 +105,42 @@ def test_what_an_encoding_has_no_letters_for_is_printed_with_question_marks(fold
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith(b"decay ?  SingleShooting")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs limits of POSIX")
+def test_a_limit_on_the_size_of_files_leaves_no_module_in_parts(tmp_path: Path) -> None:
+    """Python writes what fits of its bytecode and does not notice: no later start could read it."""
+    import resource
+
+    environment = dict(os.environ) | {"PYTHONPYCACHEPREFIX": str(tmp_path / "cache")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+
+    for arguments, prepared in ((["--version"], None), (["methods"], limited), (["methods"], None)):
+        ran = subprocess.run(
+            [*COMMAND, *arguments],
+            capture_output=True,
+            text=True,
+            env=environment,
+            preexec_fn=prepared,
+            check=False,
+            timeout=300,
+        )
+        assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs limits of POSIX")
+def test_bytecode_is_written_unless_the_disk_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    from odefit.cli import streams
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    streams.spare_bytecode()
+    assert not sys.dont_write_bytecode
+    monkeypatch.setattr(streams, "LEAST_FREE", 1e30)
+    streams.spare_bytecode()
+    assert sys.dont_write_bytecode
+    assert os.environ["PYTHONDONTWRITEBYTECODE"] == "1"

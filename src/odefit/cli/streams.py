@@ -78,6 +78,26 @@ def _outliving(stream: io.TextIOWrapper, outlet: _Outlet) -> io.TextIOWrapper:
     )
 
 
+LEAST_FREE = 10_000_000  # bytes of a disk below which it counts as full
+
+
+def spare_bytecode() -> None:
+    """Let Python write no bytecode where a limit on the size of files or a full disk cuts it short.
+
+    Python writes what fits, does not notice, and can import that module never again. The first few
+    modules are imported before this is called. CPython 3.14 mends it (issue 126606).
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    disk = os.statvfs(os.path.dirname(__file__))  # noqa: PTH120 - pathlib takes time to import
+    if most != resource.RLIM_INFINITY or disk.f_bavail * disk.f_frsize < LEAST_FREE:
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # for workers
+
+
 def memory_allowed() -> int | None:
     """Return the address space limit of this process in megabytes; None without a limit."""
     if sys.platform == "win32":
