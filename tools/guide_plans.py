@@ -119,9 +119,9 @@ def picture_of_a_limit() -> Figure:
         axes.step(range(1, len(finite) + 1), finite, where="post", color=style.MODEL, linewidth=1.5)
         axes.plot([found], [finite[found - 1]], "o", color=style.SERIES[2], markersize=6.0)
         axes.annotate(
-            "ended here, this answer comes back",
+            "ended here (green): this answer comes back",
             (found, finite[found - 1]),
-            xytext=(12, -3),
+            xytext=(38, -3),
             textcoords="offset points",
             fontsize=7.0,
         )
