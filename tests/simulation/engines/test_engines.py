@@ -133,8 +133,8 @@ def test_after_a_trial_that_failed_the_taylor_method_rests_longer() -> None:
 
 
 def test_a_long_problem_is_not_taken_for_a_stiff_one() -> None:
-    problem = Problem(
-        Model(ode={"x": "w*y", "y": "-w*x"}),
+    problem = Problem(  # on the unit circle, but not linear
+        Model(ode={"x": "w*y + x*(1 - x^2 - y^2)", "y": "-w*x + y*(1 - x^2 - y^2)"}),
         {"t": [0.0, 5000.0], "x": [1.0, 1.0]},
         {"w": {}},
         {"x": 1.0, "y": 0.0},

@@ -61,9 +61,9 @@ def integrations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     integrate = Engines.integrate
 
-    def counted(self: Engines, *arguments: Any) -> Any:
+    def counted(self: Engines, *arguments: Any, **options: Any) -> Any:
         found.append(arguments[1].directions)
-        return integrate(self, *arguments)
+        return integrate(self, *arguments, **options)
 
     monkeypatch.setattr(Engines, "integrate", counted)
     return found

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.common.arrays import Array
+from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.segments import Segment, places
 
 ABSOLUTE_OVER_RELATIVE = 1e-3
@@ -93,6 +94,25 @@ class EngineFailure:
     steps: int = 0
     # Number of steps of the last length that the rest would have needed.
     steps_ahead: float = math.inf
+
+
+Solved = SegmentSolution | EngineFailure
+
+
+def either(second: Solved, first: Solved) -> Solved:
+    """Return the second attempt if it succeeded, else the failure that says more."""
+    if isinstance(second, SegmentSolution) or isinstance(first, SegmentSolution):
+        return second if isinstance(second, SegmentSolution) else first
+    return second if first.out_of_steps else first
+
+
+class Integration(NamedTuple):
+    """The object of an integration: a field with a pattern of sensitivities, along a segment."""
+
+    field: VectorField
+    pattern: SensitivityPattern
+    segment: Segment
+    initial: Values
 
 
 LOST_DIGITS = 1e6

@@ -13,9 +13,10 @@ never on time, so that results are the same on any machine.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
+from odefit.simulation.engines.closed_form import ClosedForm, ClosedForms
 from odefit.simulation.engines.cut_off import NANOSECONDS, REASON, count_work, cut_off
 from odefit.simulation.engines.engine import (
     LOST_DIGITS,
@@ -26,8 +27,11 @@ from odefit.simulation.engines.engine import (
     BatchIntegrator,
     Engine,
     EngineFailure,
+    Integration,
     SegmentSolution,
+    Solved,
     Values,
+    either,
     smallest_share,
 )
 from odefit.simulation.engines.engine_choice import (
@@ -68,19 +72,8 @@ from odefit.simulation.engines.steps import (
 if TYPE_CHECKING:
     from odefit.simulation.engines.narrow_features import NarrowFeatures
 
-Solved = SegmentSolution | EngineFailure
-
 Integrated = tuple[Solved, EngineChoice]
 """The outcome of an integration, and the choice of an engine for the next one."""
-
-
-class _Integration(NamedTuple):
-    """The task of an integration: a field with a pattern of sensitivities, along a segment."""
-
-    field: VectorField
-    pattern: SensitivityPattern
-    segment: Segment
-    initial: Values
 
 
 class Engines:
@@ -118,6 +111,7 @@ class Engines:
         self._step_costs: dict[int, StepCosts] = {}
         self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
         self._watched: dict[VectorField, NarrowFeatures | None] = {}
+        self._closed_forms = ClosedForms(allowed=setting == "auto")
         self._stopped: dict[float, tuple[StoppedField, Engines]] = {}
         self._of_modes: dict[VectorField, Engines] = {}
 
@@ -125,7 +119,7 @@ class Engines:
         """Return engines with another accuracy of the implicit ones; compiled code is shared."""
         other = Engines(self.setting, tolerance, self.steps, controlled, self.needed)
         other._engines, other._step_costs = self._engines, self._step_costs
-        other._watched = self._watched
+        other._watched, other._closed_forms = self._watched, self._closed_forms
         return other
 
     def for_another_field(self, needed: NeededAccuracy) -> Engines:
@@ -203,20 +197,26 @@ class Engines:
         segment: Segment,
         initial: Values,
         choice: EngineChoice,
+        *,
+        repeated: bool = False,
     ) -> Integrated:
         """Integrate a segment by the suitable engine; if that fails, by the other one.
 
-        Raises InputError if the requested engine cannot integrate such equations, or if no engine
-        that could is installed.
+        `repeated` says that many segments have their coefficients in common. Raises InputError if
+        the requested engine cannot integrate such equations, or if none that can is installed.
         """
         if cut_off().reached:
             return EngineFailure(segment.start, REASON), choice
         only = self._only(field)
+        problem = Integration(field, pattern, segment, initial)
+        at_once = repeated or choice.stiff or self._closed_forms.pay(problem)
+        if at_once and (closed := self._closed_forms.solution(problem)) is not None:
+            return closed, choice
         features = self._features(field)
         if features is not None:
             row = ENGINES[only or self.implicit_name(field)]
             segment = features.with_stops(segment, initial.scalars, centres=row.stops_at_centres)
-        problem = _Integration(field, pattern, segment, initial)
+            problem = Integration(field, pattern, segment, initial)
         if only is not None:
             return self._by(only, problem), choice
         explicit = explicit_engine()
@@ -232,7 +232,7 @@ class Engines:
             return self._watched_first(problem, choice)
         return first(explicit, problem, choice)
 
-    def _watched_first(self, problem: _Integration, choice: EngineChoice) -> Integrated:
+    def _watched_first(self, problem: Integration, choice: EngineChoice) -> Integrated:
         """Integrate a problem for which heyoka's own error control does not suffice.
 
         The implicit engine checks its defects in compiled code, the Taylor method in Python.
@@ -241,10 +241,10 @@ class Engines:
         if isinstance(implicit, SegmentSolution) or self._suffices(implicit):
             return implicit, choice if choice.stiff else EngineChoice(stiff=True)
         taylor = self._by(TAYLOR.name, problem, choice.taylor_steps or MAX_TAYLOR_STEPS // 10)
-        return _either(taylor, implicit), choice
+        return either(taylor, implicit), choice
 
     def _implicit_first(
-        self, explicit: EngineRow, problem: _Integration, choice: EngineChoice
+        self, explicit: EngineRow, problem: Integration, choice: EngineChoice
     ) -> Integrated:
         """Integrate a problem that was stiff so far; perhaps try the explicit engine."""
         implicit = self._implicit(problem)
@@ -256,7 +256,7 @@ class Engines:
         if isinstance(implicit, EngineFailure):
             allowed = costs.explicit_steps(explicit.name, usual_steps(problem.segment))
             allowed = choice.taylor_steps or allowed
-            return _either(self._by(explicit.name, problem, allowed), implicit), choice
+            return either(self._by(explicit.name, problem, allowed), implicit), choice
         allowed = costs.explicit_steps(explicit.name, implicit.steps)
         trial = self._by(explicit.name, problem, allowed)
         if isinstance(trial, SegmentSolution):
@@ -264,7 +264,7 @@ class Engines:
         return implicit, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
 
     def _explicit_first(
-        self, explicit: EngineRow, problem: _Integration, choice: EngineChoice
+        self, explicit: EngineRow, problem: Integration, choice: EngineChoice
     ) -> Integrated:
         """Integrate a problem not known to be stiff; try the implicit engine if it may be."""
         costs, name = self._costs(problem.field, problem.pattern.directions), explicit.name
@@ -287,7 +287,7 @@ class Engines:
         second = self._implicit(problem)
         if not first.out_of_steps:
             # A singular start that is a problem only for series: x^n at x = 0.
-            return _either(second, first), choice
+            return either(second, first), choice
         needed = first.steps + first.steps_ahead
         if (
             isinstance(second, SegmentSolution)
@@ -295,15 +295,15 @@ class Engines:
         ):
             return second, EngineChoice(stiff=True)
         if allowed >= MAX_TAYLOR_STEPS or first.steps_ahead > MAX_TAYLOR_STEPS:
-            return _either(second, first), choice
+            return either(second, first), choice
         if isinstance(second, EngineFailure) and self._suffices(second):
             return second, EngineChoice(stiff=True)
         # The segment is long rather than stiff.
         steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
         longer = self._by(name, problem, steps)
-        return _either(longer, second), EngineChoice(taylor_steps=steps)
+        return either(longer, second), EngineChoice(taylor_steps=steps)
 
-    def _by(self, name: EngineName, problem: _Integration, steps: int | None = None) -> Solved:
+    def _by(self, name: EngineName, problem: Integration, steps: int | None = None) -> Solved:
         """Integrate by one engine, in a number of steps; None for its usual limit."""
         field, pattern, segment, initial = problem
         most = ENGINES[name].most_steps(segment, self.steps) if steps is None else steps
@@ -312,8 +312,14 @@ class Engines:
         count_work(solved.steps * step / NANOSECONDS)
         return solved
 
-    def _implicit(self, problem: _Integration) -> Solved:
-        return self._by(self.implicit_name(problem.field), problem)
+    def _implicit(self, problem: Integration) -> Solved:
+        """Integrate what may be stiff, in closed form where the equations are linear."""
+        closed = self._closed_forms.solution(problem)
+        return closed or self._by(self.implicit_name(problem.field), problem)
+
+    def closed_form(self, field: VectorField, pattern: SensitivityPattern) -> ClosedForm | None:
+        """Return the closed form of linear equations; None where engines integrate them."""
+        return self._closed_forms.of(field, pattern)
 
     def implicit_solution(
         self,
@@ -324,7 +330,7 @@ class Engines:
         max_steps: int,
     ) -> Solved:
         """Integrate a segment by the implicit engine, in at most a number of steps."""
-        problem = _Integration(field, pattern, segment, initial)
+        problem = Integration(field, pattern, segment, initial)
         return self._by(self.implicit_name(field), problem, max_steps)
 
     def recorded(
@@ -409,10 +415,3 @@ class Engines:
             )
             self._engines[key] = row.make(task)
         return self._engines[key]
-
-
-def _either(second: Solved, first: Solved) -> Solved:
-    """Return the second attempt if it succeeded, otherwise the more informative failure."""
-    if isinstance(second, SegmentSolution) or isinstance(first, SegmentSolution):
-        return second if isinstance(second, SegmentSolution) else first
-    return second if first.out_of_steps else first

@@ -15,6 +15,7 @@ from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import Binding, Bound, Computed, scalar_value, unknowns_of
 from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.closed_form import ClosedForm
 from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.engine import (
     ConsistentValues,
@@ -41,6 +42,9 @@ from odefit.simulation.propagation.edges import Course, edges_of, not_defined, r
 from odefit.simulation.propagation.passage import Passage
 from odefit.simulation.propagation.steep import RestingStates, first_step, is_steep
 from odefit.simulation.steady.steady_state import SteadyStateSearch, Surroundings
+
+MANY_SEGMENTS = 6
+"""Events from which on linear equations are solved in closed form, which segments then share."""
 
 
 class PeriodicBeginning(Protocol):
@@ -90,6 +94,8 @@ class Propagation:
         self._resting: dict[VectorField, RestingStates | None] = {}
         surfaces = Surfaces.of(field)
         self._modes = None if surfaces is None else Modes(surfaces)
+        self.repeated = len(condition.events) + len(condition.located) >= MANY_SEGMENTS
+        """True if linear equations have their eigenvectors in common in many segments."""
         self._fixed = np.array([isinstance(scalars[s], float) for s in field.scalars], dtype=bool)
 
     def sizes(self, vector: Array) -> Array:
@@ -186,6 +192,10 @@ class Propagation:
             return ModeWalk(self._modes, self._in_mode, segment, now, choice).run()
         return self._integrate(self.field, self._engines, segment, now, choice)
 
+    def closed_form(self) -> ClosedForm | None:
+        """Return the closed form of the equations; None where they are not linear."""
+        return self._engines.closed_form(self.field, self._pattern)
+
     def _in_mode(
         self, field: VectorField, segment: Segment, now: Values, choice: EngineChoice
     ) -> Integrated:
@@ -220,7 +230,7 @@ class Propagation:
         if resting is not None:
             field, engines = resting.without(now)
             segment, now = _begun(field, segment, now)
-        return engines.integrate(field, self._pattern, segment, now, choice)
+        return engines.integrate(field, self._pattern, segment, now, choice, repeated=self.repeated)
 
     def _resting_in(self, field: VectorField, engines: Engines) -> RestingStates | None:
         """Return the handler of states that rest at zero, if the field has roots or powers."""

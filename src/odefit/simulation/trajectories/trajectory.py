@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.segments import Segment, TimelineEntry, timeline
 from odefit.simulation.propagation.propagation import Propagation
+
+if TYPE_CHECKING:
+    from odefit.simulation.trajectories.linear_walk import LinearWalk
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +99,20 @@ class ConditionMap:
             field, condition, engines, active, minimal_sizes, known=known
         )
         self._switched = switched_scalars(field, condition)
+        self._walk = self._linear_walk()
         self._one_segment = not condition.events and not field.algebraic
         self._timelines: dict[bytes, tuple[int, list[TimelineEntry]]] = {}
+
+    def _linear_walk(self) -> LinearWalk | None:
+        """Return the walk through many events of linear equations; None where it is not one."""
+        if self._switched or not self.propagation.repeated:
+            return None
+        if self.propagation.closed_form() is None:
+            return None
+        from odefit.simulation.trajectories.linear_walk import LinearWalk, is_linear
+
+        linear = is_linear(self.condition, self.field.states)
+        return LinearWalk(self.propagation) if linear else None
 
     def _timeline(self, times: Array) -> tuple[int, list[TimelineEntry]]:
         key = times.tobytes()
@@ -133,6 +148,11 @@ class ConditionMap:
         recording = Recording(times, self.field, self.unknowns, self._switched)
         if at_start:
             recording.row(0, begun)
+        if self._walk is not None and np.isfinite(times).all():
+            walked = self._walk(vector, sizes, now, entries)
+            if walked is not None:
+                recording.rows(walked.rows, walked.states, walked.sensitivities)
+                return recording.trajectory(self.unknowns, sizes, choice)
         time = self.condition.t0
         for entry in entries:
             for assignment in entry.events:
@@ -240,6 +260,10 @@ class Recording:
     def row(self, row: int, found: ConsistentValues) -> None:
         """Store the values of one row, replacing earlier ones."""
         self.part(row, found.values, found.as_solution(), slice(0, 1))
+
+    def rows(self, rows: IntArray, states: Array, sensitivities: Array) -> None:
+        """Keep the values of some rows, where events assign no scalars."""
+        self._states[rows], self._sensitivities[rows] = states, sensitivities
 
     def moment(self, time: float, found: ConsistentValues) -> None:
         """Store the values at a time, if the trajectory has it, replacing earlier ones."""

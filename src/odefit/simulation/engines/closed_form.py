@@ -1,0 +1,328 @@
+"""Linear equations with constant coefficients, solved in closed form by their eigenvectors.
+
+Between events the states of many models obey x' = A x + b, where A and b depend on the scalars
+alone: compartments, first-order reactions, circuits, springs. With A = V diag(l) V^-1 the states
+and their sensitivities are sums of exponentials,
+
+    x(t) = V (exp(l t) y + g(l, t) V^-1 b),   y = V^-1 x(0),   g(l, t) = (exp(l t) - 1) / l,
+
+and the derivative of the exponential along a change of A is that of Daleckii and Krein, with
+divided differences of these functions over pairs of eigenvalues (Higham, Functions of Matrices,
+2008, section 3.2). No step has to be chosen, stiffness costs nothing, and segments that have the
+scalars in common share the eigenvectors. Where these are nearly parallel digits would be lost: the
+other engines integrate such equations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odefit.common.arrays import Array, IntArray
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.cut_off import NANOSECONDS, count_work
+from odefit.simulation.engines.engine import Integration, SegmentSolution, Values
+from odefit.simulation.engines.registry import TAYLOR, import_problem
+from odefit.simulation.engines.segments import Segment
+from odefit.simulation.engines.steps import OUTPUTS_IN_CLOSED_FORM
+
+if TYPE_CHECKING:
+    from odefit.simulation.engines.linear_equations import LinearEquations
+
+MOST_LOST = 1e3
+"""Largest sum of magnitudes of which a state is made, over the largest value that it has.
+
+States lose as many digits, and sensitivities twice as many at worst."""
+
+BEGINNING, OUTPUT = 100_000.0, 2_000.0  # time of eigenvectors, and of the values at a time, in ns
+
+AT_ONCE = 2048  # number of times whose values are computed together
+
+FAST = 1e3
+"""Product of an eigenvalue and the time from which on explicit methods take hundreds of steps."""
+
+SHARE = 0.5  # that product over the number of outputs, below which they cost more than the steps
+
+LOOKED_AT = 16  # number of times at which that is looked at
+
+FASTEST = 1e5
+"""Largest product of an eigenvalue and the time where states act on each other in circles.
+
+Rounding changes all eigenvalues by a share of the largest one. Without circles they stand in the
+matrix itself."""
+
+CLOSE = 0.5
+"""Product of the time and a difference of eigenvalues up to which differences of exponentials would
+lose digits."""
+
+SMALL = 0.3  # product of eigenvalue and time up to which differences are taken by their series
+TERMS = 13  # terms of these series: the first one left out is below rounding
+
+Complex = Any  # real where all eigenvalues are, else complex
+
+
+class ClosedForms:
+    """The closed forms of several fields, each found out when it is first asked for.
+
+    There are none unless they are `allowed`, where the choice of an engine is free.
+    """
+
+    def __init__(self, *, allowed: bool) -> None:
+        self._allowed = allowed
+        self._forms: dict[tuple[VectorField, SensitivityPattern], ClosedForm | None] = {}
+
+    def of(self, field: VectorField, pattern: SensitivityPattern) -> ClosedForm | None:
+        """Return the closed form of a field; None where its equations are not linear."""
+        key = field, pattern
+        if key not in self._forms:
+            usable = self._allowed and not import_problem("casadi")
+            self._forms[key] = _closed_form(field, pattern) if usable else None
+        return self._forms[key]
+
+    def pay(self, problem: Integration) -> bool:
+        """Return whether a solution with many outputs takes explicit methods longer."""
+        if len(problem.segment.times) < OUTPUTS_IN_CLOSED_FORM:
+            return False
+        form = self.of(problem.field, problem.pattern)
+        vectors = None if form is None else form.eigenvectors(problem.initial)
+        if vectors is None:
+            return False
+        span = float(problem.segment.times[-1]) - problem.segment.start
+        fast = float(np.abs(vectors.values).max()) * span
+        return bool(TAYLOR.problem) or fast > max(FAST, SHARE * len(problem.segment.times))
+
+    def solution(self, problem: Integration) -> SegmentSolution | None:
+        """Return the solution of a segment; None where another engine has to integrate it."""
+        form = self.of(problem.field, problem.pattern)
+        return None if form is None else form.integrate(problem.segment, problem.initial)
+
+
+def _closed_form(field: VectorField, pattern: SensitivityPattern) -> ClosedForm | None:
+    from odefit.simulation.engines.linear_equations import linear_equations
+
+    equations = linear_equations(field)
+    return None if equations is None else ClosedForm(equations, pattern)
+
+
+class ClosedForm:
+    """Linear equations with one structure of sensitivities."""
+
+    def __init__(self, equations: LinearEquations, pattern: SensitivityPattern) -> None:
+        self._equations, self._directions = equations, pattern.directions
+        self._last: tuple[tuple[bytes, bytes], Eigenvectors | None] | None = None
+
+    def eigenvectors(self, values: Values) -> Eigenvectors | None:
+        """Return the eigenvectors at some values of the scalars; None where digits are lost."""
+        key = values.scalars.tobytes(), values.scalar_sensitivities.tobytes()
+        if self._last is None or self._last[0] != key:
+            changes = values.scalar_sensitivities.reshape(len(values.scalars), self._directions)
+            with np.errstate(all="ignore"):
+                coefficients = self._equations.at(values.scalars, changes)
+                self._last = key, Eigenvectors.of(*coefficients, circles=self._equations.circles)
+        return self._last[1]
+
+    def integrate(self, segment: Segment, initial: Values) -> SegmentSolution | None:
+        """Return states and sensitivities at the segment's times; None where digits are lost."""
+        vectors, times = self.eigenvectors(initial), segment.times - segment.start
+        if vectors is None or not vectors.can_reach(float(times[-1])):
+            return None
+        count_work((BEGINNING + OUTPUT * len(times)) / NANOSECONDS)
+        states = np.empty((len(times), len(initial.states)))
+        sensitivities = np.empty((len(times), *initial.sensitivities.shape))
+        with np.errstate(all="ignore"):
+            for first in range(0, len(times), AT_ONCE):
+                part = slice(first, first + AT_ONCE)
+                found = vectors.at(times[part], initial.states, initial.sensitivities)
+                if found is None:
+                    return None
+                states[part], sensitivities[part] = found
+        return SegmentSolution.without_algebraic(states, sensitivities, len(times))
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Functions of the eigenvalues at times, and their divided differences over pairs.
+
+    g and its differences are missing where b and its changes are zero, the differences where A
+    does not change.
+    """
+
+    exponentials: Complex  # shape (n, k)
+    integrals: Complex  # g, shape (n, k)
+    of_exponentials: Complex  # shape (r, k, n), of the eigenvalues that were asked for
+    of_integrals: Complex  # shape (r, k, n)
+
+
+class Eigenvectors:
+    """The eigenvectors of A, with b and all changes in their coordinates.
+
+    `values` are the eigenvalues, shape (n,), by falling real parts, `vectors` the eigenvectors and
+    `inverse` the inverse of their matrix, shape (n, n). `constant` is b, shape (n,), with its
+    changes `constant_along`, shape (n, m). `along` are the changes of A, shape (n, n, moved), along
+    the directions `moved` in which it changes. `forced` says whether b or its changes are not zero.
+    """
+
+    def __init__(
+        self,
+        values: Complex,
+        vectors: Complex,
+        inverse: Complex,
+        changes: tuple[Array, ...],
+        *,
+        circles: bool,
+    ) -> None:
+        self.circles = circles
+        constant, along, constant_along = changes
+        self.values, self.vectors, self.inverse = values, vectors, inverse
+        self.moved = np.flatnonzero(along.any(axis=(1, 2)))
+        turned = inverse @ along[self.moved] @ vectors
+        self.along = np.ascontiguousarray(turned.transpose(1, 2, 0))
+        self.forced = bool(constant.any() or constant_along.any())
+        self.constant, self.constant_along = inverse @ constant, inverse @ constant_along.T
+        # What conjugate eigenvectors add up to is twice the real part of one of them.
+        self._half = half = np.flatnonzero(values.imag >= 0.0)
+        self._weighted = vectors[:, half] * np.where(values[half].imag > 0.0, 2.0, 1.0)
+        self._last: tuple[bytes, Functions] | None = None
+
+    @classmethod
+    def of(
+        cls, a: Array, b: Array, along: Array, constant_along: Array, *, circles: bool = True
+    ) -> Eigenvectors | None:
+        """Return the eigenvectors of A; None where there are not enough or A is not finite.
+
+        `circles` is False if no state acts on itself by way of others.
+        """
+        if not all(np.isfinite(part).all() for part in (a, b, along, constant_along)):
+            return None
+        try:
+            values, vectors = np.linalg.eig(a)
+            inverse = np.linalg.inv(vectors)
+        except np.linalg.LinAlgError:
+            return None
+        order, changes = np.argsort(-values.real, kind="stable"), (b, along, constant_along)
+        return cls(values[order], vectors[:, order], inverse[order], changes, circles=circles)
+
+    def can_reach(self, time: float) -> bool:
+        """Return whether rounding of the eigenvalues leaves enough digits up to a time."""
+        return not self.circles or float(np.abs(self.values).max()) * time <= FASTEST
+
+    def at(self, times: Array, states: Array, sensitivities: Array) -> tuple[Array, Array] | None:
+        """Return states and sensitivities at times after those given, shapes (k, n), (k, n, m).
+
+        None is returned where digits are lost.
+        """
+        key = times.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = key, self.functions(times, self._half)
+        found, half = self._last[1], self._half
+        m = sensitivities.shape[1]
+        y = self.inverse @ states
+        exponentials = found.exponentials[half]
+        modes = exponentials * y[half, None]
+        r = exponentials[:, :, None] * (self.inverse[half] @ sensitivities)[:, None]
+        if self.forced:
+            integrals = found.integrals[half]
+            modes += integrals * self.constant[half, None]
+            r += integrals[:, :, None] * self.constant_along[half, None]
+        if len(self.moved):
+            weights = found.of_exponentials * y
+            if self.forced:
+                weights += found.of_integrals * self.constant
+            if len(self.moved) == m:
+                r += weights @ self.along[half]
+            else:
+                r[:, :, self.moved] += weights @ self.along[half]
+        return summed(self._weighted, modes, r)
+
+    def functions(self, times: Array, rows: IntArray) -> Functions:
+        """Return the functions at times, with differences that begin at eigenvalues `rows`."""
+        each, none = self.values, None
+        exponentials = np.exp(each[:, None] * times)
+        integrals = times * _phi(each[:, None] * times) if self.forced else none
+        if not len(self.moved):
+            return Functions(exponentials, integrals, none, none)
+        of_exponentials = np.empty((len(rows), len(times), len(each)), exponentials.dtype)
+        for row, i in enumerate(rows.tolist()):
+            of_exponentials[row] = _of_exponentials(each, i, times, exponentials).T
+        if not self.forced:
+            return Functions(exponentials, integrals, of_exponentials, none)
+        of_integrals = _of_integrals(each, rows, times, integrals, of_exponentials)
+        return Functions(exponentials, integrals, of_exponentials, of_integrals)
+
+
+def summed(vectors: Complex, modes: Complex, r: Complex) -> tuple[Array, Array] | None:
+    """Return states and sensitivities, shapes (k, n) and (k, n, m); None where digits are lost.
+
+    They are given in coordinates of eigenvectors, shapes (a, k) and (a, k, m).
+    """
+    count, m = r.shape[1:]
+    states = _real(vectors, modes)
+    along = _real(vectors, r.reshape(len(r), count * m)).reshape(len(states), count, m)
+    size, size_along = np.abs(states).max(axis=1), np.abs(along).max(axis=1)
+    at = np.unique(np.linspace(0, count - 1, LOOKED_AT).astype(np.intp))
+    magnitudes = np.abs(vectors)
+    lost = (magnitudes @ np.abs(modes[:, at])).max(axis=1)
+    lost_along = magnitudes @ np.abs(r[:, at]).max(axis=1)
+    enough = np.maximum(MOST_LOST * size[:, None], MOST_LOST**2 * size_along)
+    # Comparisons with what is not finite are false.
+    if not ((lost <= MOST_LOST * size).all() and (lost_along <= enough).all()):
+        return None
+    return np.ascontiguousarray(states.T), along.transpose(1, 0, 2)
+
+
+def _real(vectors: Complex, modes: Complex) -> Array:
+    """Return the real part of a product of matrices."""
+    if not np.iscomplexobj(modes):
+        return np.asarray(vectors @ modes)
+    return np.asarray(vectors.real @ modes.real - vectors.imag @ modes.imag)
+
+
+def _phi(z: Complex) -> Complex:
+    """Return (exp(z) - 1)/z, which is one at zero."""
+    zero = z == 0.0
+    return np.where(zero, 1.0, np.expm1(z) / np.where(zero, 1.0, z))
+
+
+def _of_exponentials(eigenvalues: Complex, i: int, times: Array, exponentials: Complex) -> Complex:
+    """Return divided differences of exp over eigenvalue number `i` and each one, shape (n, k).
+
+    The eigenvalues come by falling real parts. Of a pair the first one stands outside where they
+    are close, so that nothing overflows.
+    """
+    difference = (eigenvalues - eigenvalues[i])[:, None]
+    found = (exponentials - exponentials[i]) / np.where(difference == 0.0, 1.0, difference)
+    row, column = np.nonzero(np.abs(difference) * times < CLOSE)
+    first = np.minimum(row, i)
+    later = np.where(row > i, 1.0, -1.0) * difference[row, 0] * times[column]
+    found[row, column] = times[column] * exponentials[first, column] * _phi(later)
+    return found
+
+
+def _of_integrals(
+    eigenvalues: Complex, rows: IntArray, times: Array, integrals: Complex, of_exponentials: Complex
+) -> Complex:
+    """Return divided differences of g over pairs of eigenvalues, shape (rows, k, n).
+
+    As l g(l) = exp(l t) - 1, they are (D - g(k))/l with D those of the exponentials, where l is
+    the larger one of a pair and k the other; a series where both are small.
+    """
+    one, other = eigenvalues[rows, None, None], eigenvalues[None, None, :]
+    t = times[None, :, None]
+    larger = np.abs(one) >= np.abs(other)
+    of_other = np.where(larger, integrals.T[None], integrals[rows][:, :, None])
+    divisor = np.where(larger, one, other)
+    small = np.abs(divisor) * t < SMALL
+    found = (of_exponentials - of_other) / np.where(divisor == 0.0, 1.0, divisor)
+    if small.any():
+        power, factor = np.ones_like(other), t**2 / 2.0
+        term = np.ones_like(one * other * t)
+        total = factor * term
+        for order in range(2, TERMS + 1):
+            power = power * other
+            term = one * term + power
+            factor = factor * t / (order + 1)
+            total = total + factor * term
+        found = np.where(small, total, found)
+    return found
