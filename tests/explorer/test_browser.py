@@ -463,12 +463,13 @@ def test_close_ends_the_server(browser: Browser, explorer: Explorer) -> None:
         assert explorer.wait(5)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("seed", "count"), [(1, 70), (3, 500)])
 def test_random_actions_raise_no_error_anywhere(
-    browser: Browser, explorer: Explorer, seed: int
+    browser: Browser, explorer: Explorer, seed: int, count: int
 ) -> None:
-    watch, done = use_at_random(browser, explorer, 70, seed)
+    watch, done = use_at_random(browser, explorer, count, seed)
     assert watch.problems == []
+    assert len(done) == count
     assert len({entry.split()[0] for entry in done}) > 10
     assert len(watch.requests) > 50
 

@@ -159,7 +159,15 @@ def test_an_unused_column_is_a_warning_with_a_hint() -> None:
         ),
         (
             pd.DataFrame({"y": [1.0], "u": [1.0]}, index=pd.Index([0.5], name="hour")),
-            "which has the name 'hour', name it: data.rename_axis('t')",
+            "columns are: y, u; if the index 'hour' has the times, say so: time='hour'",
+        ),
+        (
+            pd.DataFrame({"y": [1.0, 2.0]}, index=pd.RangeIndex(1950, 1952, name="year")),
+            "columns are: y; if the index 'year' has the times, say so: time='year'",
+        ),
+        (
+            pd.DataFrame({"y": [1.0, 2.0]}, index=pd.RangeIndex(1950, 1952)),
+            "if the times are in the index, which has no name, name it: data.rename_axis('t')",
         ),
         (good(y_sd=[1, np.inf, 1]), "positive, got inf at t = 1"),
         ({"t": [0.0], "y": [1.0]}, "no column 'u' for the input of that name in [inputs]"),
@@ -180,7 +188,7 @@ def test_an_unused_column_is_a_warning_with_a_hint() -> None:
             "two columns have this name",
         ),
     ],
-    ids=range(39),
+    ids=range(41),
 )
 def test_a_mistake_gives_one_message_that_names_the_column(data: Any, message: str) -> None:
     _, issues = read(data)

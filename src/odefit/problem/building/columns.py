@@ -164,10 +164,13 @@ def _no_times(time: str, names: list[str], data: Any) -> str:
         )
     missing = f"no column 't' with the times; columns are: {have}"
     index = getattr(data, "index", None)
-    if index is not None and type(index).__name__ != "RangeIndex":
-        called = "has no name" if index.name is None else f"has the name {shown(str(index.name))}"
+    counted = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+    if index is not None and index.name is not None:
+        called = shown(str(index.name))
+        return f"{missing}; if the index {called} has the times, say so: time={called}"
+    if index is not None and not counted:
         return (
-            f"{missing}; if the times are in the index, which {called}, name it: "
+            f"{missing}; if the times are in the index, which has no name, name it: "
             "data.rename_axis('t')"
         )
     if len(names) == 1:
