@@ -66,6 +66,14 @@ def test_another_remark_does_not_replace_the_bias(straight: Result, trouble: Tro
     assert f"- x_sd: {bias}" in result_text(straight)
 
 
+def test_a_correction_that_cannot_be_seen_is_not_told(straight: Result) -> None:
+    """With 20,000 values, the corrected standard deviation was told with the same digits."""
+    assert straight.uncertainty is not None
+    value = straight.best.vector[straight.problem.keys.index("x_sd")]
+    same = replace(straight.uncertainty, corrected_noise={"x_sd": value * (1 + 1e-6)})
+    assert "when corrected" not in result_text(replace(straight, uncertainty=same))
+
+
 def test_an_unknown_without_an_interval_has_no_corrected_noise(straight: Result) -> None:
     assert remark_on_noise(straight, Trouble.NOT_DETERMINED)[1] == "not determined by these data"
 
