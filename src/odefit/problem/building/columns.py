@@ -164,11 +164,11 @@ def _no_times(time: str, names: list[str], data: Any) -> str:
         )
     missing = f"no column 't' with the times; columns are: {have}"
     index = getattr(data, "index", None)
-    counted = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+    ends = getattr(index, "start", None), getattr(index, "step", None)  # of a RangeIndex
     if index is not None and index.name is not None:
         called = shown(str(index.name))
         return f"{missing}; if the index {called} has the times, say so: time={called}"
-    if index is not None and not counted:
+    if index is not None and ends != (0, 1):
         return (
             f"{missing}; if the times are in the index, which has no name, name it: "
             "data.rename_axis('t')"
