@@ -318,13 +318,11 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
 def _corrected(corrected: float, value: float, std_error: float, remark: Note) -> Note:
     """Return the remark on a noise that is too small as estimated, before what else there is."""
     # rounded like the estimate beside it, and left out where both then look alike
-    shown = to_decade(corrected, decade_for(value, std_error))
-    if shown == to_decade(value, decade_for(value, std_error)):
-        return remark
-    words = "{} when corrected for the unknowns that were fitted"
+    shown, own = (to_decade(v, decade_for(value, std_error)) for v in (corrected, value))
     rest = str(remark)
     more = (f"{rest[0].upper()}{rest[1:]}",) if rest else ()
-    return Note(words, corrected, shown, more=more)
+    told = Note("{} when corrected for the unknowns that were fitted", corrected, shown, more)
+    return remark if shown == own else told
 
 
 def over_all_solutions(row: Row, result: ResultData, index: int) -> Row:
