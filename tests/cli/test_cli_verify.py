@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,9 @@ from odefit import save
 from odefit.certificates.statement import fingerprint_of
 from odefit.cli.main import main
 from tests.certificates.problems import quadratic, ten
+
+STORED = Path(__file__).parents[1] / "data" / "certificate.json"
+"""A certificate of a decay."""
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +76,57 @@ def test_other_files_are_status_two_with_one_sentence(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+def _infinite_box(found: dict[str, Any]) -> None:
+    found["leaves"][2]["box"][0][0] = 10**400
+
+
+def _name_of_lists(found: dict[str, Any]) -> None:
+    found["statement"]["unknowns"][0]["name"] = [["k"]]
+
+
+def _name_that_clears_a_terminal(found: dict[str, Any]) -> None:
+    found["statement"]["unknowns"][0]["name"] = "k\x1b[2J"
+
+
+def _no_statement(found: dict[str, Any]) -> None:
+    found["statement"] = 3
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_infinite_box, "is damaged (OverflowError"),
+        (_name_of_lists, "the name of an unknown is no text"),
+        (_name_that_clears_a_terminal, "control character"),
+        (_no_statement, "is damaged"),
+    ],
+)
+def test_certificates_of_strangers_are_refused_in_one_sentence(
+    change: Callable[[dict[str, Any]], None],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Their fingerprints and digests are right: who changes them computes these, too."""
+    found = json.loads(STORED.read_text(encoding="utf-8"))
+    found.pop("digest")
+    change(found)
+    found["fingerprint"] = fingerprint_of(found["statement"])
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(found | {"digest": fingerprint_of(found)}), encoding="utf-8")
+    assert main(["verify", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "\x1b" not in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a device of POSIX")
+def test_a_device_is_no_certificate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "/dev/zero"]) == 2
+    assert "is a device or a pipe, not a file" in capsys.readouterr().err
 
 
 @pytest.mark.slow

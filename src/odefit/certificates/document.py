@@ -15,6 +15,8 @@ from odefit.certificates.statement import fingerprint_of
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, shown
 from odefit.common.packages import installed_version
+from odefit.problem.inputs.file_access import read_content, refuse_controls
+from odefit.problem.inputs.issues import Issues
 
 FORMAT, VERSION = "odefit certificate", 1
 
@@ -99,12 +101,11 @@ class Document:
 
 def read_document(path: Path) -> Document:
     """Read a certificate; raises InputError for mistakes of the file, not of the proof."""
+    issues = Issues()
+    content = read_content(path, str(path), issues, LARGEST_FILE)
+    issues.raise_errors()
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{path}: is larger than {LARGEST_FILE} bytes")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        found = json.loads((content or b"").decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not a JSON file: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
@@ -116,9 +117,12 @@ def read_document(path: Path) -> Document:
             f"{path}: has version {shown(str(found.get('version')))} of the format, and this "
             f"odefit reads version {VERSION}; install a newer one"
         )
+    statement = found.get("statement")
+    refuse_controls(statement if isinstance(statement, dict) else {}, issues)
+    issues.raise_errors()
     try:
         return _document(found)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"{path}: is damaged ({type(error).__name__}: {error}); write it anew"
         ) from None
@@ -140,6 +144,8 @@ def _document(found: Mapping[str, Any]) -> Document:
     for unknown in statement["unknowns"]:
         if not -math.inf < unknown["lower"] <= unknown["upper"] < math.inf:
             raise ValueError(f"the bounds of {unknown['name']} are not finite")
+        if not all(isinstance(unknown[key], str) for key in ("name", "symbol")):
+            raise TypeError("the name of an unknown is no text")
     body = {key: value for key, value in found.items() if key != "digest"}
     return Document(
         statement,

@@ -14,7 +14,6 @@ from odefit.certificates.statement import fingerprint_of, without_bounds
 from odefit.certificates.verification.balls import ZERO, arb
 from odefit.certificates.verification.bounds import bounds, distance_squared
 from odefit.certificates.verification.cover import uncovered_part
-from odefit.certificates.verification.formulas import FormulaError
 from odefit.certificates.verification.polynomials import Model
 from odefit.certificates.verification.trajectories import Box, Condition, LostError
 from odefit.common.errors import InputError
@@ -103,7 +102,7 @@ def verify_document(
         return checker.verdict(Finding.OTHER_PROBLEM)
     try:
         return checker.check(progress)
-    except (FormulaError, KeyError, TypeError, ValueError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise InputError(f"the certificate's statement is damaged: {error}") from None
 
 
