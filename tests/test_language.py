@@ -52,10 +52,7 @@ QUESTION = re.compile(r"(?:What|Whether|How|Which|Where|When|That|Of|By) ")
 
 MOST = {
     "is none": 62,
-    "what of": 1,
-    "is told": 4,
-    "all the same": 2,
-    "next to no": 2,
+    "is told": 2,
 }
 """How many occurrences of each phrase are left of the time before this rule."""
 

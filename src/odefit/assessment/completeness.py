@@ -24,27 +24,27 @@ def assess_completeness(c: Completeness | None, inside: int | None) -> Completen
     possible = max(c.possible, c.found)
     others = "one solution" if possible == 1 else f"{possible} solutions"
     if not c.known:
-        said = f"With these outputs, {others} {'was' if possible == 1 else 'were'} found"
-        said += "; their total number is not known"
+        sentence = f"With these outputs, {others} {'was' if possible == 1 else 'were'} found"
+        sentence += "; their total number is not known"
     elif possible == 1:
-        said = "The equations admit no second solution with the same outputs"
+        sentence = "The equations admit no second solution with the same outputs"
     else:
-        said = f"The equations admit {others} with the same outputs, of which {c.found} "
-        said += f"{'was' if c.found == 1 else 'were'} found, {c.real} of them real"
+        sentence = f"The equations admit {others} with the same outputs, of which {c.found} "
+        sentence += f"{'was' if c.found == 1 else 'were'} found, {c.real} of them real"
         if inside is not None and inside < c.real:
-            said += f" and {inside} within the bounds"
+            sentence += f" and {inside} within the bounds"
     if c.coincide and c.found < possible:
-        said += "; the equations are singular at this answer: solutions coincide there"
+        sentence += "; the equations are singular at this answer: solutions coincide there"
     elif c.lost and c.found < possible:
-        said += f"; {counted(c.lost, 'path')} of the search did not reach a solution"
+        sentence += f"; {counted(c.lost, 'path')} of the search did not reach a solution"
     elif c.known and c.doubt > NEGLIGIBLE_DOUBT:
-        said += f" (probability of an error of the count: about {c.doubt:.0e})"
-    said += "."
+        sentence += f" (probability of an error of the count: about {c.doubt:.0e})"
+    sentence += "."
     for values in c.outside[:LISTED_OUTSIDE]:
         listed = ", ".join(f"{key} = {value:.6g}" for key, value in values.items())
-        said += f" Outside the bounds: {listed}."
+        sentence += f" Outside the bounds: {listed}."
     further = len(c.outside) - LISTED_OUTSIDE
     if further > 0:
-        said += f" {counted(further, 'more solution')} {'lies' if further == 1 else 'lie'}"
-        said += " outside the bounds."
-    return replace(c, possible=possible, sentence=said)
+        sentence += f" {counted(further, 'more solution')} {'lies' if further == 1 else 'lie'}"
+        sentence += " outside the bounds."
+    return replace(c, possible=possible, sentence=sentence)

@@ -19,17 +19,17 @@ def assess_continuity(nodes: Nodes | None, gap: float) -> Continuity | None:
         return None
     held = tuple(nodes.constraints)
     fine = gap <= CONTINUITY_TOLERANCE
-    said = (
+    sentence = (
         f"The trajectory passes {counted(nodes.count, 'node')}, where it is continuous to "
         f"{gap:.1g} of the sizes of the states"
     )
     if not fine:
-        said += ": it is broken"
+        sentence += ": it is broken"
     if held:
-        said += f"; it satisfies {', '.join(held)}"
+        sentence += f"; it satisfies {', '.join(held)}"
     else:
-        said += (
+        sentence += (
             ". No single integration from the initial values follows it to the end: rounding "
             "grows too fast"
         )
-    return Continuity(nodes.count, gap, held, fine, f"{said}.")
+    return Continuity(nodes.count, gap, held, fine, f"{sentence}.")

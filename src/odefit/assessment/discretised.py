@@ -20,20 +20,20 @@ def assess_certificate(c: Certificate | None) -> Certificate | None:
     """Return the bounds with a sentence on what they imply and what they do not."""
     if c is None:
         return None
-    said = (
+    sentence = (
         f"No values within {_within(c)} have an objective below {rounded_down(c.lower)} in "
         f"the problem {'as' if c.discretised else 'in'} {c.scope}; "
         f"{_found(c.upper)} was found there"
     )
     if c.closed and c.upper - c.lower <= c.negligible:
-        said += f", equal for practical purposes (they differ by {c.upper - c.lower:.2g})"
+        sentence += f", equal for practical purposes (they differ by {c.upper - c.lower:.2g})"
     elif 0 < c.upper < math.inf:
-        said += f" (gap {(c.upper - c.lower) / c.upper:.2%})"
+        sentence += f" (gap {(c.upper - c.lower) / c.upper:.2%})"
     exact = "with all rounding outwards" if c.rigorous else "as exact as its tolerances"
-    said += f". The bound was computed by {c.solver}, {exact}"
-    said += ", and does not hold for continuous time." if c.discretised else "."
-    said += f" {c.remark}" if c.remark else ""
-    return replace(c, sentence=said)
+    sentence += f". The bound was computed by {c.solver}, {exact}"
+    sentence += ", and does not hold for continuous time." if c.discretised else "."
+    sentence += f" {c.remark}" if c.remark else ""
+    return replace(c, sentence=sentence)
 
 
 def _found(upper: float) -> str:
@@ -44,36 +44,36 @@ def _within(c: Certificate) -> str:
     """Return the name of the box, with bounds that differ from the problem's."""
     if not c.assumed:
         return "the bounds of the unknowns"
-    told = [f"{k} from {a:.6g} to {b:.6g}" for k, (a, b) in list(c.assumed.items())[:MAX_NAMES]]
+    ranges = [f"{k} from {a:.6g} to {b:.6g}" for k, (a, b) in list(c.assumed.items())[:MAX_NAMES]]
     if len(c.assumed) > MAX_NAMES:
-        told.append(f"and {len(c.assumed) - MAX_NAMES} more")
-    return f"the bounds of the unknowns, these as given to the method ({', '.join(told)}),"
+        ranges.append(f"and {len(c.assumed) - MAX_NAMES} more")
+    return f"the bounds of the unknowns, these as given to the method ({', '.join(ranges)}),"
 
 
 def assess_agreement(d: Agreement | None, keys: Sequence[str], vector: Array) -> Agreement | None:
     """Return the distance between the discretised and the final answer, with a sentence."""
     if d is None:
         return None
-    own = np.array(d.vector)
-    scale = np.maximum(np.abs(vector), np.abs(own))
-    moved = np.abs(vector - own) / np.where(scale > 0, scale, 1.0)
+    answer = np.array(d.vector)
+    scale = np.maximum(np.abs(vector), np.abs(answer))
+    moved = np.abs(vector - answer) / np.where(scale > 0, scale, 1.0)
     worst = int(np.argmax(moved))
     shift = float(moved[worst])
     where = f"{d.scheme}, {d.steps} steps"
     if math.isinf(d.error):
-        said = (
+        sentence = (
             f"The discretised answer ({where}) cannot be integrated: the mesh is too coarse, or "
             "the solution grows without bound."
         )
     else:
-        said = (
+        sentence = (
             f"The discretised trajectories ({where}) differ from the integrated ones by "
             f"{d.error:.2g} of the largest value at the measurements; the discretised answer "
             f"differs from the final one by {shift:.2g} at most, relative ({keys[worst]})."
         )
         if not d.fine:
-            said += " This mesh is too coarse to be trusted on its own."
-    return replace(d, shift=shift, sentence=said)
+            sentence += " This mesh is too coarse to be trusted on its own."
+    return replace(d, shift=shift, sentence=sentence)
 
 
 def rounded_down(bound: float) -> str:

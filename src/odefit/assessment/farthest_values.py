@@ -142,10 +142,10 @@ class FarthestValues:
             found = self._at(step.moved(move))
             if self.better is not None or damping > MOST_DAMPING:
                 break
-            start, wanted = before or (here, promised)
+            start, goal = before or (here, promised)
             ratio = -math.inf
-            if found is not None and wanted > 0:
-                ratio = (merit(found) - merit(start)) / wanted
+            if found is not None and goal > 0:
+                ratio = (merit(found) - merit(start)) / goal
             if ratio > 0.1:
                 here, before = found or here, None
                 damping *= 0.2 if ratio > 0.7 else 1.0 if ratio > 0.3 else 5.0
@@ -166,13 +166,15 @@ class FarthestValues:
         forward, condition = self._forward, self._condition
         self.evaluations += 1
         evaluation = forward.evaluate(vector, self._choices[0])
-        found = forward.trajectory(vector, condition.name, self._times, choice=self._choices[1])
-        self._choices = evaluation.choice, found.choice
-        if isinstance(evaluation, Failure) or isinstance(found, Failure):
+        trajectory = forward.trajectory(
+            vector, condition.name, self._times, choice=self._choices[1]
+        )
+        self._choices = evaluation.choice, trajectory.choice
+        if isinstance(evaluation, Failure) or isinstance(trajectory, Failure):
             return None
         rise = self._deviance.at(evaluation.cost) / self._limit
         curves, gradients = {}, {}
-        outputs = outputs_of(forward, condition, vector, found, self._names)
+        outputs = outputs_of(forward, condition, vector, trajectory, self._names)
         for name, (output, _) in outputs.items():
             curves[name] = output.array(len(self._times))
             gradients[name] = output.gradient(len(vector), len(self._times))[self.chosen]

@@ -46,11 +46,11 @@ def fitting_solutions(
     vector, evaluation, uncertainty = best
     deviance = Deviance.of(forward, vector, evaluation)
     evaluations = [evaluation, *map(forward.evaluate, others)]
-    found: list[FittingSolution | None] = []
+    solutions: list[FittingSolution | None] = []
     logarithms = []
     for at, x in zip(evaluations, [vector, *others], strict=True):
         if not isinstance(at, Evaluation):
-            found.append(None)
+            solutions.append(None)
             continue
         there = uncertainty
         if x is not vector:
@@ -61,10 +61,10 @@ def fitting_solutions(
             deviance, rise, uncertainty.level
         )
         logarithms.append(_log_mass(forward, x, at, deviance))
-        found.append(FittingSolution(rise, math.nan, intervals))
+        solutions.append(FittingSolution(rise, math.nan, intervals))
     masses = np.exp(np.array(logarithms) - np.max(logarithms))
     weights = iter((masses / masses.sum()).tolist())
-    return [f and FittingSolution(f.deviance, next(weights), f.intervals) for f in found]
+    return [f and FittingSolution(f.deviance, next(weights), f.intervals) for f in solutions]
 
 
 def remaining(deviance: Deviance, rise: float, level: float) -> float:

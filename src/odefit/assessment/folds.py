@@ -98,10 +98,10 @@ def with_folds(
     told()
     alone = replace(control, report=None, checkpoint=None)
     try:
-        found = profile_all(forward.problem, vector, uncertainty.level, alone, keys)
+        profiles = profile_all(forward.problem, vector, uncertainty.level, alone, keys)
     except InputError:
         return uncertainty
-    closed = {p.key: p for p in found.profiles if math.isfinite(p.upper - p.lower)}
+    closed = {p.key: p for p in profiles.profiles if math.isfinite(p.upper - p.lower)}
     return _by_profile(uncertainty, closed) if closed else uncertainty
 
 
@@ -114,7 +114,7 @@ def _folds(forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: fl
     if len(free) < 2 or len(jacobian) < len(free):
         return []
     u, s, vt = np.linalg.svd(jacobian[:, free] / norms[free], full_matrices=False)
-    found = []
+    folds = []
     for k in np.flatnonzero(s < SMALL * s[0]):
         direction = np.zeros(len(vector))
         direction[free] = vt[k] / norms[free]
@@ -142,8 +142,8 @@ def _folds(forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: fl
             mirror = mirror - others @ (others.T @ mirror)
             if not float(np.linalg.norm(mirror)) < LIKE_A_MIRROR * barrier:
                 continue
-        found.append(_Fold(relative))
-    return found
+        folds.append(_Fold(relative))
+    return folds
 
 
 def _change(
@@ -186,7 +186,7 @@ def _by_profile(uncertainty: Uncertainty, closed: dict[str, Profile]) -> Uncerta
     for direction in settled:
         sentence = sentence.replace(direction.sentence, "")
     names = ", ".join(closed)
-    said = f"At a fold, where two solutions merge: {names}; their intervals are those of profiles."
+    text = f"At a fold, where two solutions merge: {names}; their intervals are those of profiles."
     return replace(
         uncertainty,
         intervals=intervals,
@@ -197,5 +197,5 @@ def _by_profile(uncertainty: Uncertainty, closed: dict[str, Profile]) -> Uncerta
         notes=notes,
         directions=tuple(left),
         rank=uncertainty.rank + len(settled),
-        sentence=" ".join(f"{said} {sentence}".split()),
+        sentence=" ".join(f"{text} {sentence}".split()),
     )

@@ -38,17 +38,17 @@ def outputs_of(
     With `names`, only these are returned.
     """
     predicted = forward.predictions(condition, vector, trajectory)
-    wanted = {*predicted, *forward.field.states} if names is None else names
-    found = {name: (output, True) for name, output in predicted.items() if name in wanted}
+    names_used = {*predicted, *forward.field.states} if names is None else names
+    outputs = {name: (output, True) for name, output in predicted.items() if name in names_used}
     for i, name in enumerate(forward.field.states):
-        if name in wanted and name not in predicted:
+        if name in names_used and name not in predicted:
             partials = {}
             if trajectory.sensitivities.size:
                 partials = {
                     u: trajectory.sensitivities[:, i, k] for k, u in enumerate(trajectory.unknowns)
                 }
-            found[name] = Dual(trajectory.states[:, i], partials), False
-    return found
+            outputs[name] = Dual(trajectory.states[:, i], partials), False
+    return outputs
 
 
 def noise_sds(

@@ -68,11 +68,11 @@ def image(
     matrix: Matrix, x: Sequence[TaylorModel], shift: Sequence[TaylorModel] | None = None
 ) -> list[TaylorModel]:
     """Return ``matrix x + shift``, or ``matrix x``."""
-    found = []
+    image_of = []
     for i in range(len(x)):
         terms = [matrix[i, j] * x[j] for j in range(len(x)) if (i, j) in matrix]
-        found.append(reduce(add, terms if shift is None else [*terms, shift[i]]))
-    return found
+        image_of.append(reduce(add, terms if shift is None else [*terms, shift[i]]))
+    return image_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +148,9 @@ def _eigenbasis(groups: Sequence[Sequence[int]], matrix: Matrix) -> tuple[Matrix
     back = into.copy()
     mixed = np.zeros((n, n), dtype=bool)
     for group in coupled:
-        own = np.ix_(np.arange(boxes), np.array(group), np.array(group))
-        vectors = _eigenvectors(middle[own])
-        back[own], into[own] = vectors, np.linalg.inv(vectors)
+        block = np.ix_(np.arange(boxes), np.array(group), np.array(group))
+        vectors = _eigenvectors(middle[block])
+        back[block], into[block] = vectors, np.linalg.inv(vectors)
         mixed[np.ix_(group, group)] = True
     # back (1 - e) is the inverse of `into`, with a small e.
     rounding = 4 * n * UNIT_ROUNDOFF * (np.abs(into) @ np.abs(back))
@@ -228,8 +228,8 @@ class LinearODE:
     ) -> StiffAffineFlow | None:
         """Return the flow in the boxes in which powers cost less than steps, if there are any."""
         flow = self.flow(unknowns, boxes)
-        own = np.flatnonzero(np.isfinite(flow.norms) & (flow.norms * time >= STIFF_RATE))
-        return StiffAffineFlow(own, flow.take(own)) if len(own) else None
+        stiff = np.flatnonzero(np.isfinite(flow.norms) & (flow.norms * time >= STIFF_RATE))
+        return StiffAffineFlow(stiff, flow.take(stiff)) if len(stiff) else None
 
     def flow(self, unknowns: Mapping[int, TaylorModel], boxes: int) -> AffineFlow:
         """Return the flow in all boxes."""
@@ -306,9 +306,9 @@ class AffineFlow:
         start, time = self.origin
         length = Fraction(end) - Fraction(time)
         count = length // self.step
-        found = self.powers(start, int(count))
+        states_there = self.powers(start, int(count))
         rest = length - count * self.step
-        return self._advanced(found, rest) if rest else found
+        return self._advanced(states_there, rest) if rest else states_there
 
     def _powers(self, h: Fraction) -> AffinePowers:
         """Return the powers of the map of a step."""
@@ -371,17 +371,19 @@ class StiffAffineFlow:
         control: StepControl,
     ) -> StateEnclosure:
         """Return the states at a later time: by powers in these boxes, by steps elsewhere."""
-        found = states.take(np.arange(states.boxes))
+        advanced = states.take(np.arange(states.boxes))
         others = np.setdiff1d(np.arange(states.boxes), self.boxes)
         if len(others):
-            own = control.take(others)
+            other_control = control.take(others)
             given = {i: m.take(others) for i, m in unknowns.items()}
-            found.put(others, flow.advance(states.take(others), given, begin, end, own))
-            control.put(others, own)
+            advanced.put(
+                others, flow.advance(states.take(others), given, begin, end, other_control)
+            )
+            control.put(others, other_control)
         if len(self.boxes):
             after = self.flow(states.take(self.boxes).models(), begin, end)
-            found.put(self.boxes, StateEnclosure.of(after))
-        return found
+            advanced.put(self.boxes, StateEnclosure.of(after))
+        return advanced
 
 
 def _common_step(spans: Sequence[Fraction]) -> Fraction:

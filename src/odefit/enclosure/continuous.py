@@ -129,12 +129,12 @@ class _Condition:
 
     def _smallest_deviation(self, problem: Problem) -> float:
         """Return the smallest standard deviation, or a tenth of the data's range without one."""
-        found = []
+        deviations = []
         for name, series in self.condition.series.items():
             sd = float(np.min(standard_deviations(problem, self.condition, name)))
             data_range = float(np.ptp(series.values)) or 1.0
-            found.append(min(sd, data_range) if sd != 1.0 else 0.1 * data_range)
-        return min(found)
+            deviations.append(min(sd, data_range) if sd != 1.0 else 0.1 * data_range)
+        return min(deviations)
 
 
 class _Traversal:
@@ -176,7 +176,9 @@ class _Traversal:
         """Return all residuals of the condition."""
         measured = self._condition.measured
         monomials = self._condition.monomials
-        found = Residuals.zeros(self._condition.condition.size, len(monomials), self._boxes)
+        residuals_so_far = Residuals.zeros(
+            self._condition.condition.size, len(monomials), self._boxes
+        )
         for stop in [self._time, *self._condition.stops]:
             if stop > self._time:
                 self._states.error.forget(self._squares > self._limit)
@@ -186,12 +188,12 @@ class _Traversal:
             while measured and measured[0].time <= self._time:
                 first, *measured = measured
                 states = self._states.models(self._intervals.states)
-                own = first.of(states, self._unknowns, monomials)
+                part_residuals = first.of(states, self._unknowns, monomials)
                 lost = first.uses @ ~np.isfinite(self._states.error.sizes).T > 0
-                own = own.informative(lost)
-                found.put(first.places, own)
-                self._squares += own.squares_bound()
-        return found
+                part_residuals = part_residuals.informative(lost)
+                residuals_so_far.put(first.places, part_residuals)
+                self._squares += part_residuals.squares_bound()
+        return residuals_so_far
 
     def _advance(self, end: float) -> None:
         """Go to the next stop."""
@@ -230,9 +232,9 @@ class _Traversal:
         lost = ~np.isfinite(self._states.error.sizes).all(axis=1)
         boxes = np.flatnonzero((self._squares <= self._limit) & lost)
         if len(boxes):
-            own = {i: r.take(boxes) for i, r in self._ranges.items()}
+            ranges = {i: r.take(boxes) for i, r in self._ranges.items()}
             start = self._intervals.take(boxes)
-            after = inequalities.advance(start, own, self._time, end).states
+            after = inequalities.advance(start, ranges, self._time, end).states
             states = [
                 s.put(boxes, s.take(boxes).within(a)) for s, a in zip(states, after, strict=True)
             ]
@@ -261,7 +263,7 @@ class _Traversal:
             for name, entry in system.inputs.items():
                 within[entry] = Interval.number(system.input_at(name, time), boxes)
             values = evaluated(system.tape, program.order, within, boxes)
-            own, ranges = list(self._intervals.states), self._states.ranges()
+            intervals, ranges = list(self._intervals.states), self._states.ranges()
             for place, term in zip(places, program.terms, strict=True):
-                own[place] = ranges[place].within(values[term.index])
-            self._intervals = self._condition.inequalities.start(own, time)
+                intervals[place] = ranges[place].within(values[term.index])
+            self._intervals = self._condition.inequalities.start(intervals, time)

@@ -76,7 +76,7 @@ class _Forms:
         self.coefficients: list[list[tuple[int, int]]] = []
         terms: list[Term] = []
         for i, rate in enumerate(mode.right_hand_sides.terms):
-            own: list[tuple[int, int]] = []
+            members: list[tuple[int, int]] = []
             group = next(g for g in mode.groups if i in g)
             for form in [rate, *self._other_forms(rate, i, group, states)]:
                 derivative = tape.derivative(form, states[i])
@@ -85,10 +85,10 @@ class _Forms:
                     a = tape.substitute(derivative, {states[i].index: self.hulls[i]})
                 except NotRationalError:  # undefined at zero
                     continue
-                if (a.index, b.index) not in own:
-                    own.append((a.index, b.index))
+                if (a.index, b.index) not in members:
+                    members.append((a.index, b.index))
                     terms += [a, b]
-            self.coefficients.append(own)
+            self.coefficients.append(members)
         changing = [*system.states, *system.inputs.values(), system.time]
         changing += [v.index for v in (*self.totals, *self.hulls)]
         self.program = TapeProgram(tape, terms, changing)
@@ -97,7 +97,7 @@ class _Forms:
         self, rate: Term, i: int, group: Sequence[int], states: Sequence[Term]
     ) -> list[Term]:
         """Return the rate without another state of its group, which an invariant expresses."""
-        tape, found = rate.tape, []
+        tape, forms = rate.tape, []
         for total, weights in zip(self.totals, self.weights, strict=True):
             for j in group:
                 if j == i or not weights[j] or states[j].index not in tape.depends(rate):
@@ -107,8 +107,8 @@ class _Forms:
                     if k != j and weight:
                         rest = rest - tape.number(weight) * states[k]
                 solved = rest / tape.number(weights[j])
-                found.append(tape.substitute(rate, {states[j].index: solved}))
-        return found
+                forms.append(tape.substitute(rate, {states[j].index: solved}))
+        return forms
 
 
 class DifferentialInequalities:
@@ -162,11 +162,11 @@ class DifferentialInequalities:
 
 def _weighted_sum(weights: Sequence[Fraction], states: Sequence[Interval]) -> Interval:
     boxes = len(states[0].low)
-    found = Interval.number(Fraction(0), boxes)
+    total = Interval.number(Fraction(0), boxes)
     for weight, state in zip(weights, states, strict=True):
         if weight:
-            found = found + _times(weight, state)
-    return found
+            total = total + _times(weight, state)
+    return total
 
 
 class _TimeSpan:
@@ -195,16 +195,16 @@ class _TimeSpan:
         """Return all entries that do not depend on states, in all steps."""
         system, program = self._system, self._forms.program
         constants = evaluated(system.tape, program.constant, unknowns, self._boxes)
-        found = {i: self._repeated(v) for i, v in constants.items()}
-        found[system.time] = self._times
+        values = {i: self._repeated(v) for i, v in constants.items()}
+        values[system.time] = self._times
         for name, entry in system.inputs.items():
             # There are no knots within a time span.
             coefficients, origin = system.input_polynomial(name, self._times.low[0])
             origins = np.full_like(self._times.low, origin)
-            found[entry] = polynomial(coefficients, self._times - Interval(origins, origins))
+            values[entry] = polynomial(coefficients, self._times - Interval(origins, origins))
         for total, value in zip(self._forms.totals, self._start.totals, strict=True):
-            found[total.index] = self._repeated(value)
-        return found
+            values[total.index] = self._repeated(value)
+        return values
 
     def end(self, unknowns: Mapping[int, Interval]) -> list[Interval]:
         """Return all states at the end; they are unknown if no guess is confirmed."""
@@ -213,10 +213,10 @@ class _TimeSpan:
         confirmed = self.confirmed(guess, known, MAX_GUESSES)
         if confirmed is None:
             return [Interval.anything(self._boxes) for _ in guess]
-        found, end = confirmed
+        states_between, end = confirmed
         for _ in range(REFINEMENTS):
             # Consequences of confirmed bounds hold as well.
-            found, end = self._bounds(found, known)
+            states_between, end = self._bounds(states_between, known)
         return end
 
     def confirmed(
@@ -228,15 +228,15 @@ class _TimeSpan:
         ends become infinite.
         """
         for turn in range(guesses + 4 * len(between) + 1):
-            found, end = self._bounds(between, known)
+            during, end = self._bounds(between, known)
             missing = [
-                (f.low < b.low, f.high > b.high) for f, b in zip(found, between, strict=True)
+                (f.low < b.low, f.high > b.high) for f, b in zip(during, between, strict=True)
             ]
             if not any(low.any() or high.any() for low, high in missing):
-                return found, end
+                return during, end
             between = [
                 _wider(b, f, low, high, turn >= guesses)
-                for b, f, (low, high) in zip(between, found, missing, strict=True)
+                for b, f, (low, high) in zip(between, during, missing, strict=True)
             ]
         return None
 
@@ -260,9 +260,9 @@ class _TimeSpan:
         during: list[list[Interval]] = []
         now = self._start.states
         for step in range(self._steps):
-            own = np.arange(step * boxes, (step + 1) * boxes)
+            step_boxes = np.arange(step * boxes, (step + 1) * boxes)
             h = float(self._h[step])
-            after = [self._after(i, start, values, own, h) for i, start in enumerate(now)]
+            after = [self._after(i, start, values, step_boxes, h) for i, start in enumerate(now)]
             hulls = [s.hull(e) for s, e in zip(now, after, strict=True)]
             now = self._conserved(after)
             during.append(self._conserved(hulls))
@@ -288,25 +288,25 @@ class _TimeSpan:
 
     def _conserved(self, states: list[Interval]) -> list[Interval]:
         """Return the states, restricted by the linear invariants."""
-        found = list(states)
+        restricted = list(states)
         for weights, total in zip(self._forms.weights, self._start.totals, strict=True):
-            own = [k for k, weight in enumerate(weights) if weight]
-            if len(own) < 2:
+            members = [k for k, weight in enumerate(weights) if weight]
+            if len(members) < 2:
                 continue
-            parts = [_times(weights[k], found[k]) for k in own]
+            parts = [_times(weights[k], restricted[k]) for k in members]
             # The sum of all other states is the sum of those before and after.
             before, behind = [parts[0]], [parts[-1]]
-            for k in range(1, len(own) - 1):
+            for k in range(1, len(members) - 1):
                 before.append(before[-1] + parts[k])
                 behind.append(behind[-1] + parts[-1 - k])
-            for k, j in enumerate(own):
+            for k, j in enumerate(members):
                 rest = total
                 if k > 0:
                     rest = rest - before[k - 1]
-                if k < len(own) - 1:
-                    rest = rest - behind[len(own) - 2 - k]
-                found[j] = found[j].within(_times(1 / weights[j], rest))
-        return found
+                if k < len(members) - 1:
+                    rest = rest - behind[len(members) - 2 - k]
+                restricted[j] = restricted[j].within(_times(1 / weights[j], rest))
+        return restricted
 
 
 def _times(factor: Fraction, value: Interval) -> Interval:
@@ -343,8 +343,8 @@ def highest(start: Array, factor: Interval, rest: Array, h: float) -> Array:
     negative = np.where(rest > 0, rising, below)
     # From above zero to below it: the bound stops at zero.
     positive = np.where(rest < 0, np.maximum(above, 0.0), above)
-    found = np.where((start > 0) | ((start == 0) & (rest > 0)), positive, negative)
-    return np.asarray(np.where(np.isnan(found), np.inf, np.maximum(found, -OVERFLOW)))
+    upper = np.where((start > 0) | ((start == 0) & (rest > 0)), positive, negative)
+    return np.asarray(np.where(np.isnan(upper), np.inf, np.maximum(upper, -OVERFLOW)))
 
 
 def _solution(start: Array, a: Array, b: Array, h: float) -> Array:

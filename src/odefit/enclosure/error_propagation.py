@@ -162,12 +162,12 @@ class MovingFrame:
     ) -> Array:
         """Return a bound of a series' defect: orders beyond its last one, and all rounding."""
         sizes = np.abs(self._middle)
-        found: Array = np.full_like(self.end, UNDERFLOW)
+        defect: Array = np.full_like(self.end, UNDERFLOW)
         for j in range(len(sizes)):
             for i in range(max(FRAME_ORDER - j, 0), FRAME_ORDER + 1):
-                found += product(sizes[j], np.abs(series[i]))
-        rounding = 8 * found.shape[1] * (FRAME_ORDER + 1) * UNIT_ROUNDOFF
-        return np.asarray((found + rounding * product(sizes.sum(0), sup)) * ROUNDING_MARGIN)
+                defect += product(sizes[j], np.abs(series[i]))
+        rounding = 8 * defect.shape[1] * (FRAME_ORDER + 1) * UNIT_ROUNDOFF
+        return np.asarray((defect + rounding * product(sizes.sum(0), sup)) * ROUNDING_MARGIN)
 
 
 def propagate_in_frame(

@@ -80,8 +80,10 @@ class Flow:
             ends = _step_ends(now[active], end, control.sizes[active])
             h = ends - now[active]
             part = StateEnclosure(states.monomials, c[:, :, active], error.take(active))
-            own = constants if len(active) == boxes else constants.take(active)
-            step = TaylorStep(method, mode, own, part, unknown[active], begin, now[active], h, span)
+            active_constants = constants if len(active) == boxes else constants.take(active)
+            step = TaylorStep(
+                method, mode, active_constants, part, unknown[active], begin, now[active], h, span
+            )
             cost = np.where(step.stability_limited, control.stability_cost[active], 1.0)
             control.tried[active] += np.where(step.unconfirmed, MAX_STEPS / MAX_UNCONFIRMED, cost)
             # Steps of this size would be too many, which is better detected now.

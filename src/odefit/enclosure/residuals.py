@@ -106,10 +106,10 @@ class ResidualsAtTime:
         """Return the residuals from the states at that time."""
         boxes = states[0].c.shape[2]
         known = known_at(self._system, states, unknowns, monomials, self.time)
-        found = self._program.evaluate(monomials, known, boxes)
+        values = self._program.evaluate(monomials, known, boxes)
         residuals = Residuals.zeros(len(self.names), len(monomials), boxes)
         for i, term in enumerate(self._program.terms):
-            model = found[term.index]
+            model = values[term.index]
             given = self._values[i], float(self.sds[i])
             residuals.c[i], residuals.remainder[i] = _standardised(model, *given, 4)
         c, remainder = residuals.c, residuals.remainder
@@ -130,10 +130,10 @@ def _standardised(
 
 def influences(measured: Sequence[ResidualsAtTime], size: int) -> Array:
     """Return which unknowns act on which residual of a condition, as 0 and 1, shape (size, n)."""
-    found = np.zeros((size, measured[0].influence.shape[1]))
+    influence = np.zeros((size, measured[0].influence.shape[1]))
     for residual in measured:
-        found[residual.places] = residual.influence
-    return found
+        influence[residual.places] = residual.influence
+    return influence
 
 
 def known_at(
@@ -199,10 +199,10 @@ class Priors:
 
     def of(self, models: Sequence[TaylorModel]) -> Residuals:
         """Return the residuals from Taylor models of the unknowns."""
-        found = Residuals.zeros(self.size, *models[0].c[:, 0].shape)
+        residuals = Residuals.zeros(self.size, *models[0].c[:, 0].shape)
         for i, (k, mean, sd) in enumerate(self._given):
-            found.c[i], found.remainder[i] = _standardised(models[k], mean, sd, 8)
-        return found
+            residuals.c[i], residuals.remainder[i] = _standardised(models[k], mean, sd, 8)
+        return residuals
 
 
 def variables(monomials: Monomials, lower: Array, upper: Array) -> list[TaylorModel]:
@@ -212,9 +212,9 @@ def variables(monomials: Monomials, lower: Array, upper: Array) -> list[TaylorMo
         radius = np.maximum(upper - middle, middle - lower) * (1 + 4 * UNIT_ROUNDOFF)
     lost = ~(np.isfinite(middle) & np.isfinite(radius))
     middle, radius = np.where(lost, 0.0, middle), np.where(lost, 0.0, radius)
-    found = []
+    unknowns = []
     for k in range(monomials.variables):
         model = TaylorModel.variable(monomials, k, middle[:, k], radius[:, k])
         model.remainder = np.where(lost[:, k], np.inf, model.remainder)
-        found.append(model)
-    return found
+        unknowns.append(model)
+    return unknowns

@@ -44,7 +44,7 @@ class StateEnclosure:
 
     def models(self, ranges: Sequence[Interval] | None = None) -> list[TaylorModel]:
         """Return the states as Taylor models, from their `ranges` if nothing else is known."""
-        found = []
+        models_of = []
         for i, c in enumerate(self.c):
             size = self.error.sizes[:, i]
             if ranges is not None:
@@ -54,8 +54,8 @@ class StateEnclosure:
                     c = np.where(use, 0.0, c)
                     c[0] = np.where(use, middle, c[0])
                     size = np.where(use, radius, size)
-            found.append(TaylorModel(self.monomials, c[:, None, :], None, size))
-        return found
+            models_of.append(TaylorModel(self.monomials, c[:, None, :], None, size))
+        return models_of
 
     def ranges(self) -> list[Interval]:
         """Return the states as intervals."""

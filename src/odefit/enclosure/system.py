@@ -128,11 +128,11 @@ class Mode:
         groups: list[list[int]] = []
         # States of one group depend on equally many states; those that depend on fewer come first.
         for i in np.argsort(self.dependence.sum(axis=1), kind="stable").tolist():
-            own = next((g for g in groups if mutual[i, g[0]]), None)
-            if own is None:
+            group = next((g for g in groups if mutual[i, g[0]]), None)
+            if group is None:
                 groups.append([i])
             else:
-                own.append(i)
+                group.append(i)
         return groups
 
 
@@ -204,15 +204,15 @@ class System:
         known = {**scalars, **self._states, TIME: self._algebra.number(repr(time))}
         for name in self._inputs:
             known[name] = self.tape.number(self.input_at(name, time))
-        found = {}
+        assigned = {}
         for name in scalars.keys() & assign.keys():
-            found[name] = assign[name].evaluate(known, self._algebra)
-            if self.tape.depends(found[name]) & set(self.states):
+            assigned[name] = assign[name].evaluate(known, self._algebra)
+            if self.tape.depends(assigned[name]) & set(self.states):
                 raise InputError(
                     f"enclosure: the event at t = {time:g} sets {name} to {assign[name]}, which "
                     "depends on states; make it a state whose derivative is zero"
                 )
-        return found
+        return assigned
 
     def input_polynomial(self, name: str, time: float) -> tuple[list[float], float]:
         """Return an input from `time` to its next knot: four coefficients, and the origin.
@@ -240,13 +240,13 @@ class System:
         known = {n: tape.variable(f"some {n}") for n in others} | self._folded() | variables
         rows = model.constraints(known, self._algebra)
         matrix = [[tape.derivative(row, v).value for v in variables.values()] for row in rows]
-        found = None if self._field.algebraic else inverse(matrix)
-        if found is None:
+        inverted = None if self._field.algebraic else inverse(matrix)
+        if inverted is None:
             raise InputError(
                 f"enclosure: the algebraic equations are not linear in {', '.join(names)} with "
                 "constant coefficients; take another method"
             )
-        return [[-a for a in row] for row in found]
+        return [[-a for a in row] for row in inverted]
 
     def _folded(self) -> dict[str, Term]:
         return {n: self._algebra.number(repr(v)) for n, v in self._field.folded.items()}

@@ -38,7 +38,7 @@ def completed(
         return _labelled(estimate, control)
     if seen.vector is not None:
         points = f"the best of {counted(seen.count, 'point')} that it had evaluated"
-        own = Start(
+        start = Start(
             index=_next_index(estimate),
             start=seen.vector,
             vector=seen.vector,
@@ -49,22 +49,22 @@ def completed(
             seconds=0.0,
             cost=seen.cost,
         )
-        if best is not None and CostTolerance.of(ForwardMap(problem)).same(own, best):
+        if best is not None and CostTolerance.of(ForwardMap(problem)).same(start, best):
             return _labelled(estimate, control)
     elif best is None:
         first = first_point(ForwardMap(problem), POINTS, control, _next_index(estimate))
         if first is None:
             return _labelled(estimate, control)
-        own = first
+        start = first
     else:
         return _labelled(estimate, control)
-    usable = f"ended within a start: the answer is {own.message}"
-    said = NO_START if best is None else estimate.message
+    usable = f"ended within a start: the answer is {start.message}"
+    message = NO_START if best is None else estimate.message
     more = replace(
         estimate,
-        starts=(*estimate.starts, own),
-        message=f"{said}; {usable}",
-        finding=f"{estimate.finding or said}; {usable}",
+        starts=(*estimate.starts, start),
+        message=f"{message}; {usable}",
+        finding=f"{estimate.finding or message}; {usable}",
     )
     return _labelled(more, control)
 

@@ -142,24 +142,24 @@ def finite_bounds(problem: Problem, given: GivenBounds) -> Array:
     Accepted proposals also replace a lower bound of at most zero if zero is impossible. Raises
     InputError, with proposals, if an unknown has no finite bounds.
     """
-    found = np.column_stack([problem.lower, problem.upper])
+    bounds = np.column_stack([problem.lower, problem.upper])
     proposed = _proposals(problem)
     missing = []
     for k, key in enumerate(problem.keys):
-        own = given.get(key) if isinstance(given, Mapping) else None
-        if own is not None:
-            found[k] = max(found[k, 0], own[0]), min(found[k, 1], own[1])
-            if found[k, 0] > found[k, 1]:
+        given_bounds = given.get(key) if isinstance(given, Mapping) else None
+        if given_bounds is not None:
+            bounds[k] = max(bounds[k, 0], given_bounds[0]), min(bounds[k, 1], given_bounds[1])
+            if bounds[k, 0] > bounds[k, 1]:
                 raise InputError(
-                    f"bounds, {key!r}: {tuple(own)} does not overlap with the problem's own "
-                    f"bounds, {problem.lower[k]:g} to {problem.upper[k]:g}"
+                    f"bounds, {key!r}: {tuple(given_bounds)} does not overlap with the "
+                    f"problem's own bounds, {problem.lower[k]:g} to {problem.upper[k]:g}"
                 )
-        at_zero = given == "propose" and found[k, 0] <= 0.0 < proposed[k][0]
-        if np.isfinite(found[k]).all() and not at_zero:
+        at_zero = given == "propose" and bounds[k, 0] <= 0.0 < proposed[k][0]
+        if np.isfinite(bounds[k]).all() and not at_zero:
             continue
         if given == "propose":
-            free = ~np.isfinite(found[k]) | np.array([at_zero, False])
-            found[k] = np.where(free, proposed[k], found[k])
+            free = ~np.isfinite(bounds[k]) | np.array([at_zero, False])
+            bounds[k] = np.where(free, proposed[k], bounds[k])
         else:
             missing.append(f'"{key}": ({proposed[k][0]:.3g}, {proposed[k][1]:.3g})')
     if missing:
@@ -168,7 +168,7 @@ def finite_bounds(problem: Problem, given: GivenBounds) -> Array:
             f"suggest bounds={{{', '.join(missing)}}}; give better ones in the problem or by this "
             'option, or accept these with bounds="propose" (on the command line, --bounds propose)'
         )
-    return found
+    return bounds
 
 
 def _proposals(problem: Problem) -> list[tuple[float, float]]:
@@ -189,8 +189,8 @@ def _proposals(problem: Problem) -> list[tuple[float, float]]:
             low = (r.low if r.low > 0 else MIN_POSITIVE_SHARE * r.high) / PROPOSAL_FACTOR
         if p.upper <= low:
             low = p.upper / PROPOSAL_FACTOR if positive and p.upper > 0 else p.upper - width
-        own = p.lower if math.isfinite(p.lower) and not (positive and p.lower <= 0) else low
-        low = own if own == p.lower else float(f"{own:.2g}")
+        lower = p.lower if math.isfinite(p.lower) and not (positive and p.lower <= 0) else low
+        low = lower if lower == p.lower else float(f"{lower:.2g}")
         high = p.upper if math.isfinite(p.upper) else float(f"{max(width, low + width):.2g}")
         if p.guess is not None:
             low, high = min(low, p.guess), max(high, p.guess)

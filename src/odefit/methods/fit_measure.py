@@ -74,8 +74,8 @@ def prior_squares(problem: Problem, vector: Array) -> float:
     For normal priors that is a sum of squares. It is infinite if a density is zero. The unknowns
     have the shape (n,).
     """
-    found = PriorResiduals(problem).at(vector)
-    return math.inf if isinstance(found, str) else found.squares
+    rows = PriorResiduals(problem).at(vector)
+    return math.inf if isinstance(rows, str) else rows.squares
 
 
 def _offset(problem: Problem) -> float | None:

@@ -87,13 +87,13 @@ class IncrementalShooting(LocalMethod):
 
     def parts(self, forward: ForwardMap, index: int) -> list[ForwardMap]:
         """Return the forward maps of the parts that start number `index` fits before the whole."""
-        wanted = self.horizons[index % len(self.horizons)]
+        horizons = self.horizons[index % len(self.horizons)]
         made = _parts.setdefault(forward, {})
-        for fraction in wanted:
+        for fraction in horizons:
             if fraction not in made:
                 made[fraction] = forward.of(with_horizon(forward.problem, fraction))
         least = MIN_VALUES_PER_UNKNOWN * len(forward.problem.unknowns)
-        return [made[f] for f in wanted if made[f].problem.size >= least]
+        return [made[f] for f in horizons if made[f].problem.size >= least]
 
     def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
         """Run one start; failed integrations are counted, never raised."""

@@ -48,8 +48,8 @@ def entry_of(name: str, place: str = "--method") -> MethodEntry:
 
 def method_class(entry: MethodEntry) -> type:
     """Import and return the class of a method."""
-    found: type = getattr(import_module(entry.module), entry.class_name)
-    return found
+    method_type: type = getattr(import_module(entry.module), entry.class_name)
+    return method_type
 
 
 def method_options(name: str) -> tuple[MethodOption, ...]:
@@ -95,7 +95,7 @@ def settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
     owner = method_class(entry)
     hints = get_type_hints(owner)
     known = [field.name for field in fields(owner)]
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     problems: list[str] = []
     for text in texts:
         option, sign, value = text.partition("=")
@@ -107,17 +107,17 @@ def settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
                 f"--set: {entry.name} has no option {option!r}{did_you_mean(option, known) or '.'} "
                 f"Its options are: {', '.join(known)}"
             )
-        elif option in found:
+        elif option in values:
             problems.append(f"--set: {option} is given twice")
         else:
             try:
-                found[option] = converted(value.strip(), hints[option])
+                values[option] = converted(value.strip(), hints[option])
             except ValueError:
-                wanted = " or ".join(_words(hints[option]))
-                problems.append(f"--set {option}: expected {wanted}, got {value.strip()!r}")
+                expected = " or ".join(_words(hints[option]))
+                problems.append(f"--set {option}: expected {expected}, got {value.strip()!r}")
     if problems:
         raise InputError(problems)
-    return found
+    return values
 
 
 def configured(name: str | None, options: Mapping[str, Any], texts: Iterable[str] = ()) -> Method:
@@ -213,7 +213,7 @@ def _parts(hint: Any) -> dict[str, Callable[[], Any]]:
 @cache
 def _all_parts() -> dict[str, Callable[[], Any]]:
     """Return the parts of methods by name: smoothers, schemes, meshes and so on."""
-    found: dict[str, Callable[[], Any]] = {}
+    parts: dict[str, Callable[[], Any]] = {}
     for module in PARTS:
         package = import_module(module)
         for name in package.__all__:
@@ -225,8 +225,8 @@ def _all_parts() -> dict[str, Callable[[], Any]]:
                 for f in fields(part)
                 if f.init
             ):
-                found[_kebab(name)] = part
-    return found
+                parts[_kebab(name)] = part
+    return parts
 
 
 def _kebab(name: str) -> str:
@@ -294,10 +294,10 @@ def _meanings(owner: type) -> dict[str, str]:
     match = re.search(r"^Attributes\n-+\n(.*?)(?=^\w+\n-+$|\Z)", text, re.DOTALL | re.MULTILINE)
     if match is None:
         return {}
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for names, body in re.findall(r"^(\S.*)\n((?:[ ]+.*\n?|\n)+)", match[1], re.MULTILINE):
         meaning = " ".join(body.split()).replace("``", "")
         meaning = re.sub(r"\bNone\b", NOTHING, re.sub(r":\w+:`", "`", meaning))
         for name in names.split(","):
-            found[name.strip()] = re.sub(r"`~?(?:[\w.]*\.)?(\w+)`", r"\1", meaning)
-    return found
+            meanings[name.strip()] = re.sub(r"`~?(?:[\w.]*\.)?(\w+)`", r"\1", meaning)
+    return meanings

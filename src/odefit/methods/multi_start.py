@@ -326,7 +326,9 @@ def _all_failed(failed: list[Start]) -> str:
         reason = max(start.failures, key=lambda r: start.failures[r], default=start.message)
         groups.setdefault((not start.failures, reason), []).append(start.message)
     kinds = sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1])))[:3]
-    listed = "; ".join(f"{min(said, key=len)} ({counted(len(said), 'time')})" for _, said in kinds)
+    listed = "; ".join(
+        f"{min(times, key=len)} ({counted(len(times), 'time')})" for _, times in kinds
+    )
     if len(failed) == 1:
         return f"the only start failed: {failed[0].message}"
     return (

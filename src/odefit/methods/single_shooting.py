@@ -157,16 +157,18 @@ class _Cost:
 
     def __call__(self, coordinates: Array) -> _Scaled | None:
         vector = self._natural(coordinates)
-        found = self.projection.evaluate(vector, self.choice)
-        if isinstance(found, Failure):
-            self.choice = found.choice
-            self.failures[found.reason] += 1
-            self.last_failure = found
+        projection_at = self.projection.evaluate(vector, self.choice)
+        if isinstance(projection_at, Failure):
+            self.choice = projection_at.choice
+            self.failures[projection_at.reason] += 1
+            self.last_failure = projection_at
             return None
-        evaluation = found.evaluation
+        evaluation = projection_at.evaluation
         self.choice = evaluation.choice
         factor = self.scaling.derivative(vector)[self.projection.kept]
-        return _Scaled(evaluation.cost, evaluation.residuals, found.jacobian * factor, found)
+        return _Scaled(
+            evaluation.cost, evaluation.residuals, projection_at.jacobian * factor, projection_at
+        )
 
     def _natural(self, coordinates: Array) -> Array:
         """Return all unknowns in natural units; eliminated ones keep their values at the start."""

@@ -85,8 +85,8 @@ def _run(
     search: SearchByStarts, forward: ForwardMap, task: tuple[int, RemoteControl]
 ) -> tuple[Start, bool]:
     """Run a start in a worker process."""
-    index, told = task
-    with told.running() as control:
+    index, task_control = task
+    with task_control.running() as control:
         return ended(search.run(forward, index, control), control)
 
 

@@ -83,10 +83,10 @@ class Binding:
 
     def entries(self) -> set[tuple[int, int]]:
         """Return the pairs (quantity, unknown) whose derivative is not always zero."""
-        found = set(zip(self._rows.tolist(), self._columns.tolist(), strict=True))
+        pairs = set(zip(self._rows.tolist(), self._columns.tolist(), strict=True))
         for row, computed in self._expressions:
-            found |= {(row, k) for k in unknowns_of(computed.expression, self._scalars)}
-        return found
+            pairs |= {(row, k) for k in unknowns_of(computed.expression, self._scalars)}
+        return pairs
 
 
 class Computed:
@@ -127,17 +127,17 @@ class Computed:
         key = vector.tobytes()
         if self._at != key or self._derivatives is None:
             values = self._values(vector)
-            found = np.zeros(len(vector))
+            derivatives = np.zeros(len(vector))
             with np.errstate(all="ignore"):  # as above
                 self._value, partials = self._function(values)
                 for name, partial in partials.items():
                     bound = self._bounds[name]
                     if isinstance(bound, Computed):
                         inner = bound.gradient(vector)
-                        found += np.where(inner == 0.0, 0.0, partial * inner)
+                        derivatives += np.where(inner == 0.0, 0.0, partial * inner)
                     else:
-                        found[int(bound)] += partial
-            self._at, self._derivatives = key, found
+                        derivatives[int(bound)] += partial
+            self._at, self._derivatives = key, derivatives
         return self._derivatives
 
     def _values(self, vector: Array) -> dict[str, Any]:

@@ -41,8 +41,8 @@ class Series:
         """Return the values with standard deviations of their own, and those without."""
         if self.sds is None or self.sds_given:
             return [self]
-        own = ~np.isnan(self.sds)
-        return [self.part(own), replace(self.part(~own), sds=None)]
+        has_sd = ~np.isnan(self.sds)
+        return [self.part(has_sd), replace(self.part(~has_sd), sds=None)]
 
     def part(self, kept: IntArray | BoolArray) -> Series:
         """Return the measurements at the places `kept`, which index these arrays."""
@@ -135,11 +135,11 @@ class Condition:
     @property
     def assignments(self) -> list[Mapping[str, Expression]]:
         """The names that events of any kind assign."""
-        found = [assign for _, assign in self.events] + [e.assign for e in self.located]
+        assigned = [assign for _, assign in self.events] + [e.assign for e in self.located]
         if self.repeated is not None:
-            found += [assign for _, assign in self.repeated.events]
-            found += [e.assign for e in self.repeated.located]
-        return found
+            assigned += [assign for _, assign in self.repeated.events]
+            assigned += [e.assign for e in self.repeated.located]
+        return assigned
 
     @property
     def evolves(self) -> bool:

@@ -300,12 +300,12 @@ def as_doses(
             issues.error(
                 f"{place}.into", f"there is no state {shown(target)}{did_you_mean(name, states)}"
             )
-    found = {
+    doses = {
         name: _by_state(given[name], states, f"{place}.{name}", issues)
         for name in DOSE_FIELDS[1:]
         if given.get(name) is not None
     }
-    return Doses(into, **found)
+    return Doses(into, **doses)
 
 
 def of_state(value: ByState | None, state: str) -> Expression | None:
@@ -317,11 +317,11 @@ def of_state(value: ByState | None, state: str) -> Expression | None:
 
 def expressions_of(doses: Doses) -> list[Expression]:
     """Return all expressions."""
-    found: list[Any] = []
+    expressions: list[Any] = []
     for name in DOSE_FIELDS[1:]:
         value = getattr(doses, name)
-        found += value.values() if isinstance(value, Mapping) else [value]
-    return [e for e in found if isinstance(e, Expression)]
+        expressions += value.values() if isinstance(value, Mapping) else [value]
+    return [e for e in expressions if isinstance(e, Expression)]
 
 
 def _by_state(value: Any, states: list[str], place: str, issues: Issues) -> Any:

@@ -157,7 +157,7 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
     else:
         issues.error(place, f"expected a table such as {_meant(value)}, got {shown(value)}")
         return Noise()
-    found: dict[str, Any] = {}
+    fields_given: dict[str, Any] = {}
     for names, read in (
         (("sd", "dispersion", "correlation_time"), _spread),
         (("relative",), _fraction),
@@ -166,18 +166,18 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
     ):
         for name in names:
             if given.get(name) is not None:
-                found[name] = read(given[name], f"{place}.{name}", issues)
+                fields_given[name] = read(given[name], f"{place}.{name}", issues)
     for name, choices in _CHOICES.items():
         choice = given.get(name)
         if choice in choices:
-            found[name] = choice
+            fields_given[name] = choice
         elif choice is not None:
             others = ", ".join(f'"{c}"' for c in choices[:-1])
-            wanted = f'{others} or "{choices[-1]}"' if others else f'"{choices[-1]}"'
-            issues.error(f"{place}.{name}", f"expected {wanted}, got {shown(choice)}")
-    if "correlation" in found and given.get("correlation_time") is None:
-        found["correlation_time"] = "estimate"
-    noise = Noise(**found)
+            expected = f'{others} or "{choices[-1]}"' if others else f'"{choices[-1]}"'
+            issues.error(f"{place}.{name}", f"expected {expected}, got {shown(choice)}")
+    if "correlation" in fields_given and given.get("correlation_time") is None:
+        fields_given["correlation_time"] = "estimate"
+    noise = Noise(**fields_given)
     _check_together(noise, place, issues)
     _check_correlation(noise, place, issues)
     return replace(noise, transform=noise.transform or _row(noise).transform)

@@ -166,13 +166,13 @@ def _field(key: str, value: Any, place: str, issues: Issues) -> Any:
         return finite_number(value, place, issues, infinite=key in {"lower", "upper"})
     if key == "prior":
         return as_prior(value, place, issues)
-    right, wanted = {
+    right, expected = {
         "scale": (isinstance(value, str) and value in get_args(Scale), '"linear" or "log10"'),
         "per_experiment": (isinstance(value, bool), "true or false"),
         "unit": (isinstance(value, str), 'a text such as "1/min"'),
     }[key]
     if not right:
-        issues.expected(place, wanted, value)
+        issues.expected(place, expected, value)
     return value if right else None
 
 

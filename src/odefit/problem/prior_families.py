@@ -239,8 +239,10 @@ class OfLogarithm:
         return math.exp(self.inner.quantile(probability))
 
     def deviance(self, z: float) -> Deviance:
-        found = self.inner.tilted(math.log(z))
-        return Deviance(found.residual, found.slope / z, found.information / z / z, found.excess)
+        tilted = self.inner.tilted(math.log(z))
+        return Deviance(
+            tilted.residual, tilted.slope / z, tilted.information / z / z, tilted.excess
+        )
 
 
 @dataclass(frozen=True)

@@ -182,18 +182,18 @@ class Prior:
         if z is None:
             return None
         try:
-            found = self._family.deviance(z)
+            residual = self._family.deviance(z)
         except (ValueError, OverflowError, ZeroDivisionError):
             return None
-        if found is None:
+        if residual is None:
             return Deviance(0.0, 0.0, 0.0)
-        if not (math.isfinite(found.residual) and math.isfinite(found.slope)):
+        if not (math.isfinite(residual.residual) and math.isfinite(residual.slope)):
             return None
         if self.on == "linear":
-            return found
+            return residual
         slope = 1 / value if self.on == "log" else 1 / (value * math.log(10))
         return replace(
-            found, slope=found.slope * slope, information=found.information * slope * slope
+            residual, slope=residual.slope * slope, information=residual.information * slope * slope
         )
 
     def quantile(self, probability: float) -> float:
@@ -329,19 +329,19 @@ def as_prior(value: Any, place: str, issues: Issues) -> Prior | None:
         issues.error(place, f"expected {{ {form} }}, got {shown(value)}{keys}")
         return None
     numbers = {name: finite_number(given[name], f"{place}.{name}", issues) for name in names}
-    found = {name: number for name, number in numbers.items() if number is not None}
-    wrong = len(found) < len(names)
-    for name, number in found.items():
+    prior = {name: number for name, number in numbers.items() if number is not None}
+    wrong = len(prior) < len(names)
+    for name, number in prior.items():
         if name in POSITIVE and number <= 0:
             issues.error(f"{place}.{name}", f"must be positive, got {number:g}")
             wrong = True
-    if "lower" in found and "upper" in found and not found["lower"] < found["upper"]:
-        issues.error(place, f"lower = {found['lower']:g} must be below upper = {found['upper']:g}")
+    if "lower" in prior and "upper" in prior and not prior["lower"] < prior["upper"]:
+        issues.error(place, f"lower = {prior['lower']:g} must be below upper = {prior['upper']:g}")
         wrong = True
-    if distribution == "log-uniform" and found.get("lower", 1.0) <= 0:
-        issues.error(f"{place}.lower", f"must be positive, got {found['lower']:g}")
+    if distribution == "log-uniform" and prior.get("lower", 1.0) <= 0:
+        issues.error(f"{place}.lower", f"must be positive, got {prior['lower']:g}")
         wrong = True
-    return None if wrong else Prior(distribution=cast(Distribution, distribution), on=on, **found)
+    return None if wrong else Prior(distribution=cast(Distribution, distribution), on=on, **prior)
 
 
 def prior_table(prior: Prior) -> dict[str, Any]:

@@ -147,60 +147,62 @@ class Problem:
     ) -> None:
         if not isinstance(model, Model):
             raise not_a_model(model)
-        found = Issues() if issues is None else issues
+        issue_list = Issues() if issues is None else issues
         self.name, self.description, self.time_unit = name, description, time_unit
         self.notes = tuple(notes)
         if data is not None:
             if experiments:
-                found.error("problem", "give data or experiments, not both")
+                issue_list.error("problem", "give data or experiments, not both")
             sole = Experiment(SOLE_EXPERIMENT if by is None else "", data, t0=t0, time=time)
             sole = replace(sole, by=by, doses=doses, observable=observable, columns=columns or {})
             experiments = (replace(sole, origin=origin),)
         elif t0 is not None or origin is not None:
             key = "origin" if t0 is None else "t0"
-            found.error("problem", f"{key} belongs to data; each Experiment has its own")
+            issue_list.error("problem", f"{key} belongs to data; each Experiment has its own")
         if not experiments:
-            found.error("[[experiment]]", 'no experiment; write one with data = "FILE.csv"')
+            issue_list.error("[[experiment]]", 'no experiment; write one with data = "FILE.csv"')
         for e in [e for e in experiments if not isinstance(e, Experiment)]:
-            found.error("experiments", f"expected objects of Experiment, got {shown(e)}")
+            issue_list.error("experiments", f"expected objects of Experiment, got {shown(e)}")
         notation = model.notation
         if noise is not None and not isinstance(noise, Mapping):
             hint = noise_hint(noise, model.observables, python=True)
-            found.error("noise", f"expected a mapping by observable, {hint}")
+            issue_list.error("noise", f"expected a mapping by observable, {hint}")
             noise = None
         tables = {"noise": noise, "parameters": parameters, "initial": initial}
         plain = {
-            k: found.items(f"[{k}]", notation.table(table or {}, f"[{k}]", found))
+            k: issue_list.items(f"[{k}]", notation.table(table or {}, f"[{k}]", issue_list))
             for k, table in tables.items()
         }
         given = []
         for e in experiments:
             if isinstance(e, Experiment):
                 place = experiment_place(e.name)
-                numbered, note = without_dates(e, time_unit, place, found)
-                given.append(notation.experiment(numbered, place, found))
+                numbered, note = without_dates(e, time_unit, place, issue_list)
+                given.append(notation.experiment(numbered, place, issue_list))
                 self.notes += (note,) if note else ()
                 if numbered.origin is not None:
                     self.time_unit = time_unit or "d"
-        given, model = with_subjects(given, model, {k: dict(v) for k, v in plain.items()}, found)
+        given, model = with_subjects(
+            given, model, {k: dict(v) for k, v in plain.items()}, issue_list
+        )
         self.given = self.model = model
-        of_problem = [prepared(e, found) for e in given], plain["parameters"]
-        self.experiments, plain["parameters"] = with_functions(*of_problem, model, found)
-        self.noise = {k: as_noise(v, f"[noise] {k}", found) for k, v in plain["noise"]}
+        of_problem = [prepared(e, issue_list) for e in given], plain["parameters"]
+        self.experiments, plain["parameters"] = with_functions(*of_problem, model, issue_list)
+        self.noise = {k: as_noise(v, f"[noise] {k}", issue_list) for k, v in plain["noise"]}
         self.parameters = {
-            k: as_parameter(v, f"[parameters] {k}", found) for k, v in plain["parameters"]
+            k: as_parameter(v, f"[parameters] {k}", issue_list) for k, v in plain["parameters"]
         }
-        self.initial = {k: as_initial(v, f"[initial] {k}", found) for k, v in plain["initial"]}
-        self.unknowns, self.conditions = resolve(definition_of(self), found)
+        self.initial = {k: as_initial(v, f"[initial] {k}", issue_list) for k, v in plain["initial"]}
+        self.unknowns, self.conditions = resolve(definition_of(self), issue_list)
         constants = (n for e in self.experiments for n in e.constants)
         of_model = (model.ode, model.algebraic, model.observables, model.constants, model.inputs)
         known = {*constants, *self.parameters, *(name for table in of_model for name in table)}
-        self.units = read_units(units or {}, notation.arrays, known, found)
-        if not found.errors:
+        self.units = read_units(units or {}, notation.arrays, known, issue_list)
+        if not issue_list.errors:
             self.model, self.conditions = with_switches(model, self.conditions)
-        self.warnings = tuple(found.warnings)
+        self.warnings = tuple(issue_list.warnings)
         if issues is None:
-            found.raise_errors()
+            issue_list.raise_errors()
 
     def __repr__(self) -> str:
         return (
@@ -232,8 +234,8 @@ class Problem:
     @property
     def priors(self) -> dict[str, Prior]:
         """The priors of the unknowns by key, except flat ones, which only bound."""
-        found = {u.key: u.parameter.prior for u in self.unknowns}
-        return {k: p for k, p in found.items() if p is not None and not p.flat}
+        by_key = {u.key: u.parameter.prior for u in self.unknowns}
+        return {k: p for k, p in by_key.items() if p is not None and not p.flat}
 
     def log_prior(self, vector: Array, *, truncated: bool = True) -> Array:
         """Return the logarithms of the prior densities of the unknowns, shape (n,).
@@ -254,17 +256,17 @@ class Problem:
         -------
         Logarithms of densities on the scales of the priors; -inf where a density is zero.
         """
-        found, known = np.zeros(len(self.unknowns)), [u.parameter for u in self.unknowns]
+        logarithm, known = np.zeros(len(self.unknowns)), [u.parameter for u in self.unknowns]
         for i, (p, value) in enumerate(zip(known, map(float, vector), strict=True)):
             if truncated and not p.lower <= value <= p.upper:
-                found[i] = -math.inf
+                logarithm[i] = -math.inf
             elif p.prior is not None:
-                found[i] = p.prior.log_density(value)
+                logarithm[i] = p.prior.log_density(value)
                 if truncated:
-                    found[i] -= math.log(max(p.prior.probability(p.lower, p.upper), SMALLEST))
+                    logarithm[i] -= math.log(max(p.prior.probability(p.lower, p.upper), SMALLEST))
             elif truncated and math.isfinite(p.upper - p.lower):
-                found[i] = -math.log(p.upper - p.lower)
-        return found
+                logarithm[i] = -math.log(p.upper - p.lower)
+        return logarithm
 
     def vector(self, values: Mapping[str, float]) -> Array:
         """Return the vector of unknowns from values by key.

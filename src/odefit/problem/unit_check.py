@@ -46,18 +46,18 @@ class UnitReport:
     def lines(self) -> list[str]:
         """Return all findings in sentences."""
         total = len(self.checked) + len(self.unchecked)
-        found = list(self.problems)
+        text_lines = list(self.problems)
         if not self.checked and not self.problems:
-            found.append("Nothing could be checked as a whole.")
+            text_lines.append("Nothing could be checked as a whole.")
         else:
             fit = "" if self.problems else ", and they fit"
             count = f"{len(self.checked)} of {total} expressions"
-            found.append(f"{count} were checked as a whole{fit}.")
+            text_lines.append(f"{count} were checked as a whole{fit}.")
         if self.unchecked:
-            found.append(f"Checked in part, or not at all: {_some(self.unchecked)}.")
+            text_lines.append(f"Checked in part, or not at all: {_some(self.unchecked)}.")
         if self.missing:
-            found.append(f"Without a unit: {_some(self.missing)}.")
-        return [*found, *self.labels]
+            text_lines.append(f"Without a unit: {_some(self.missing)}.")
+        return [*text_lines, *self.labels]
 
 
 def _some(names: Sequence[str]) -> str:
@@ -238,20 +238,20 @@ def check_units(problem: Problem) -> UnitReport:
     checked: list[str] = []
     unchecked: list[str] = []
     used: set[str] = set()
-    for found in _places(problem, known):
+    for place in _places(problem, known):
         before = len(algebra.problems)
-        algebra.place, algebra.complete = found.place, True
+        algebra.place, algebra.complete = place.place, True
         operands = {
-            n: algebra.measured(part_of_name(n), known.get(n)) for n in found.expression.names
+            n: algebra.measured(part_of_name(n), known.get(n)) for n in place.expression.names
         }
-        value = found.expression.evaluate(operands, algebra)
-        used |= {*found.expression.names, found.owner}
-        if found.unit is not None and len(algebra.problems) == before:
-            side = algebra.measured(part_of_name(found.side), found.unit)
+        value = place.expression.evaluate(operands, algebra)
+        used |= {*place.expression.names, place.owner}
+        if place.unit is not None and len(algebra.problems) == before:
+            side = algebra.measured(part_of_name(place.side), place.unit)
             algebra.equal(side, value, "the two sides differ:")
-        whole = algebra.complete and found.expression.names <= set(known)
-        sides = found.unit is not None or not found.owner
-        (checked if whole and sides else unchecked).append(found.place)
+        whole = algebra.complete and place.expression.names <= set(known)
+        sides = place.unit is not None or not place.owner
+        (checked if whole and sides else unchecked).append(place.place)
     missing = sorted(n for n in used - set(known) if n)
     return UnitReport(
         tuple(algebra.problems), tuple(checked), tuple(unchecked), tuple(missing), tuple(notes)

@@ -65,21 +65,23 @@ class Unit:
     powers: Mapping[Key, Fraction] = field(default_factory=dict)  # the exponents
 
     def __mul__(self, other: Unit) -> Unit:
-        found = dict(self.powers)
+        powers = dict(self.powers)
         for key, power in other.powers.items():
-            found[key] = found.get(key, Fraction(0)) + power
-        return Unit({key: power for key, power in found.items() if power})
+            powers[key] = powers.get(key, Fraction(0)) + power
+        return Unit({key: power for key, power in powers.items() if power})
 
     def __truediv__(self, other: Unit) -> Unit:
         return self * other.to(Fraction(-1))
 
     def to(self, power: Fraction) -> Unit:
         """Return a power of the unit."""
-        return Unit({key: own * power for key, own in self.powers.items() if own * power})
+        return Unit(
+            {key: exponent * power for key, exponent in self.powers.items() if exponent * power}
+        )
 
     def to_symbol(self, symbol: str) -> Unit | None:
         """Return the power with a name as exponent; None if it already has such an exponent."""
-        if any(own for _, own in self.powers):
+        if any(exponent for _, exponent in self.powers):
             return None
         return Unit({(name, symbol): power for (name, _), power in self.powers.items()})
 
@@ -91,9 +93,9 @@ class Unit:
         logarithms: dict[str, float] = {}
         dimensions: dict[Key, float] = {}
         for (name, symbol), power in (self / other).powers.items():
-            size, own = _base(name)
+            size, base_unit = _base(name)
             logarithms[symbol] = logarithms.get(symbol, 0.0) + float(power) * size
-            for dimension, exponent in own.items():
+            for dimension, exponent in base_unit.items():
                 key = dimension, symbol
                 dimensions[key] = dimensions.get(key, 0.0) + float(power) * exponent
         symbolic = (v for symbol, v in logarithms.items() if symbol)
@@ -113,8 +115,8 @@ class Unit:
             return DIMENSIONLESS
         parts = []
         for symbol in dict.fromkeys(symbol for _, symbol in self.powers):
-            own = {n: float(p) for (n, s), p in self.powers.items() if s == symbol}
-            text = _pretty(own)
+            exponents = {n: float(p) for (n, s), p in self.powers.items() if s == symbol}
+            text = _pretty(exponents)
             parts.append(f"({text})^{symbol}" if symbol else text)
         return " * ".join(parts)
 
@@ -146,8 +148,8 @@ def unit_of(label: str) -> Unit | None:
         return None
     registry()
     try:
-        found = registry().parse_units(text)
-        names = dict(found._units)
+        parsed_unit = registry().parse_units(text)
+        names = dict(parsed_unit._units)
         if any(not registry()._units[name].is_multiplicative for name in names):
             return None
         unit = Unit({(n, ""): Fraction(p).limit_denominator(1000) for n, p in names.items()})
@@ -162,7 +164,7 @@ def read_units(
     table: Mapping[str, Any], arrays: Arrays, names: Iterable[str], issues: Issues
 ) -> dict[str, str]:
     """Return the labels of a table by name, with array keys expanded; `names` may have a unit."""
-    found: dict[str, str] = {}
+    units: dict[str, str] = {}
     known = set(names)
     for key, label in issues.items("[units]", table):
         place = f"[units] {key}"
@@ -170,14 +172,14 @@ def read_units(
             issues.error(place, f'expected a text such as "mmol/l", got {shown(label)}')
             continue
         try:
-            own = [element.name for element in arrays.elements(key)]
+            members = [element.name for element in arrays.elements(key)]
         except ExpressionError as error:
             issues.error(place, str(error))
             continue
-        for name in own:
+        for name in members:
             if name not in known:
                 issues.error(
                     place, f"there is no quantity {shown(name)}{did_you_mean(name, known)}"
                 )
-            found[name] = label
-    return found
+            units[name] = label
+    return units

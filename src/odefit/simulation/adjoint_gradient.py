@@ -106,9 +106,9 @@ class AdjointTree:
         begun = self._root.begin(vector, _NOTHING)
         if isinstance(begun, EngineFailure):
             return begun
-        found = {c: self._empty(c) for c in self._conditions}
+        trajectories = {c: self._empty(c) for c in self._conditions}
         for c, row in self._rows_at_start():
-            self._store(found[c], row, begun.values.states[None], begun.values)
+            self._store(trajectories[c], row, begun.values.states[None], begun.values)
         begins = {0: begun.values}
         before: list[list[Values]] = []
         adjoints: list[Adjoint | None] = []
@@ -120,7 +120,7 @@ class AdjointTree:
                 before[-1].append(now)
                 now = event(shared.start, vector, _NOTHING, now, None)
             for rows in shared.rows_after:
-                self._store(found[rows.condition], rows, now.states[None], now)
+                self._store(trajectories[rows.condition], rows, now.states[None], now)
             states = now.states[None]
             if shared.segment is not None:
                 solved = self._engines.recorded(self._field, self._pattern, shared.segment, now)
@@ -128,11 +128,11 @@ class AdjointTree:
                     return solved
                 states, adjoints[-1] = solved[0].states, solved[1]
                 for rows in shared.rows:
-                    self._store(found[rows.condition], rows, states, now)
+                    self._store(trajectories[rows.condition], rows, states, now)
             for child in self._children[number]:
                 position = self._segments[child].position
                 begins[child] = now if position < 0 else now._replace(states=states[position])
-        return Passage(vector, found, before, adjoints)
+        return Passage(vector, trajectories, before, adjoints)
 
     def pull_back(self, passage: Passage, weights: Mapping[int, Array]) -> Array | None:
         """Return the derivatives of a scalar with respect to the unknowns, shape (n,).
@@ -148,17 +148,17 @@ class AdjointTree:
             np.zeros((0 if shared.segment is None else len(shared.segment.times), n))
             for shared in self._segments
         ]
-        found = np.zeros(len(passage.vector))
+        gradient = np.zeros(len(passage.vector))
         for number in reversed(range(len(self._segments))):
             shared = self._segments[number]
             for rows, out in [
                 *((r, by_values[number]) for r in shared.rows),
                 *((r, at_starts[number : number + 1]) for r in shared.rows_after),
             ]:
-                own = weights[rows.condition][rows.rows]
+                row_weights = weights[rows.condition][rows.rows]
                 # All positions differ, as all states do.
-                out[_grid(rows.positions, self._watched.states)] += own[:, :s]
-                self._add_scalars(by_scalars[number], rows.condition, own[:, s:])
+                out[_grid(rows.positions, self._watched.states)] += row_weights[:, :s]
+                self._add_scalars(by_scalars[number], rows.condition, row_weights[:, s:])
             by_states = at_starts[number]
             adjoint = passage.adjoints[number]
             if adjoint is not None:
@@ -169,7 +169,7 @@ class AdjointTree:
                 by_scalars[number] += pulled[1]
             events = zip(self._backwards[number], passage.before[number], strict=True)
             for event, before in reversed(list(events)):
-                found += event.pull_back(
+                gradient += event.pull_back(
                     shared.start, passage.vector, before, by_states, by_scalars[number]
                 )
             if shared.parent < 0:
@@ -180,12 +180,12 @@ class AdjointTree:
             else:
                 by_values[shared.parent][shared.position] += by_states
         for c, rows in self._rows_at_start():
-            own = weights[c][rows.rows]
-            at_starts[0, self._watched.states] += own[0, :s]
-            self._add_scalars(by_scalars[0], c, own[:, s:])
-        found += at_starts[0] @ self._initial.derivative(passage.vector, self._every)
-        found += by_scalars[0] @ self._scalars.derivative(passage.vector, self._every)
-        return found
+            row_weights = weights[c][rows.rows]
+            at_starts[0, self._watched.states] += row_weights[0, :s]
+            self._add_scalars(by_scalars[0], c, row_weights[:, s:])
+        gradient += at_starts[0] @ self._initial.derivative(passage.vector, self._every)
+        gradient += by_scalars[0] @ self._scalars.derivative(passage.vector, self._every)
+        return gradient
 
     def _add_scalars(self, by_scalars: Array, condition: int, own: Array) -> None:
         for k, name in enumerate(self._watched.scalars):
@@ -288,10 +288,10 @@ class AdjointGradient:
                 passages.append(passage)
                 trajectories.update(passage.trajectories)
             longer = np.concatenate([vector, np.zeros(self._watched.count)])
-            found = self._assemble(longer, [trajectories[c] for c in range(len(trajectories))])
-            if isinstance(found, Failure):
+            assembled = self._assemble(longer, [trajectories[c] for c in range(len(trajectories))])
+            if isinstance(assembled, Failure):
                 return None
-            evaluation, sources = found
+            evaluation, sources = assembled
             gradient = evaluation.residuals @ evaluation.jacobian[:, : self._unknowns]
             if self._weights is None:
                 self._weights = Weights(self._watched, self._lengths, sources)

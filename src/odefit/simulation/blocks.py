@@ -49,7 +49,7 @@ class Blocks:
         problem = forward.problem
         if forward.nodes is not None:
             return None
-        found, noise = [], False
+        blocks, noise = [], False
         for part in separate_parts(problem):
             shared = {
                 part.problem.keys[k]: float(vector[place])
@@ -61,8 +61,8 @@ class Blocks:
             block = _block(forward, held, part.own, vector)
             if block is None:
                 return None
-            found.append(block)
-        return cls(vector, tuple(found), noise) if len(found) > 1 else None
+            blocks.append(block)
+        return cls(vector, tuple(blocks), noise) if len(blocks) > 1 else None
 
     def of(self, index: int) -> Block | None:
         """Return the block of an unknown; None for an unknown that joins several blocks."""

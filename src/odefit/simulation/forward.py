@@ -252,8 +252,8 @@ class ForwardMap:
 
     def cost(self, vector: Array, choice: EngineChoice = LAST_SERVED) -> float:
         """Return the cost alone; infinite if it is undefined."""
-        found = self.evaluate_cost(vector, choice)
-        return math.inf if isinstance(found, Failure) else found.cost
+        evaluation = self.evaluate_cost(vector, choice)
+        return math.inf if isinstance(evaluation, Failure) else evaluation.cost
 
     def evaluate_cost(
         self, vector: Array, choice: EngineChoice = LAST_SERVED
@@ -274,12 +274,12 @@ class ForwardMap:
         begun = self._last_choice if choice is LAST_SERVED else choice
         along = self.trajectories(vector, begun, sensitivities=sensitivities)
         if isinstance(along, Failure):
-            found: Evaluation | Failure = along
+            evaluation: Evaluation | Failure = along
         else:
-            found = self.evaluate_along(vector, along, derivatives=sensitivities)
+            evaluation = self.evaluate_along(vector, along, derivatives=sensitivities)
         if choice is LAST_SERVED:
-            self._last_choice = found.choice
-        return found
+            self._last_choice = evaluation.choice
+        return evaluation
 
     def gradient(self, vector: Array, choice: EngineChoice = LAST_SERVED) -> CostGradient | Failure:
         """Return cost and gradient alone, which is cheaper than all sensitivities.
@@ -294,9 +294,9 @@ class ForwardMap:
             if choice is LAST_SERVED and begun is UNDECIDED and not self._adjoint.pays(begun):
                 begun = self.evaluate_cost(vector).choice  # shows whether the problem is stiff
             if self._adjoint.pays(begun):
-                found = self._adjoint(vector, begun)
-                if found is not None:
-                    return found
+                cost_gradient = self._adjoint(vector, begun)
+                if cost_gradient is not None:
+                    return cost_gradient
                 if isinstance(states := self.evaluate_cost(vector, choice), Failure):
                     return states  # sensitivities would only take longer to fail
         evaluation = self.evaluate(vector, choice)
@@ -333,14 +333,14 @@ class ForwardMap:
         The vector may be longer than (n,): the Jacobian then has columns for the further
         sensitivities of the trajectories.
         """
-        found = self.evaluate_along(vector, trajectories)
-        if isinstance(found, Failure):
-            return found
+        evaluation = self.evaluate_along(vector, trajectories)
+        if isinstance(evaluation, Failure):
+            return evaluation
         sources = list(self._residuals.sources)
-        priors = len(found.residuals) - self._residuals.count
+        priors = len(evaluation.residuals) - self._residuals.count
         if priors:
             sources.append(ResidualSource(-1, np.zeros(priors, dtype=np.intp)))
-        return found, sources
+        return evaluation, sources
 
     def evaluate_along(
         self, vector: Array, trajectories: Sequence[Trajectory], *, derivatives: bool = True
@@ -350,10 +350,10 @@ class ForwardMap:
         Unknowns that do not act on the trajectories may differ from those of the integration.
         """
         choice = trajectories[-1].choice
-        found = self._residuals(vector, trajectories, derivatives)
-        if found is None:
+        assembled = self._residuals(vector, trajectories, derivatives)
+        if assembled is None:
             return replace(self._residuals.fault(vector, trajectories, derivatives), choice=choice)
-        residuals, jacobian, squares, log_sds, known_log_sds, information = found
+        residuals, jacobian, squares, log_sds, known_log_sds, information = assembled
         count = self._residuals.rows.measurements
         log_likelihood = self._residuals.rows.log_density_offset - 0.5 * squares
         log_likelihood -= log_sds + known_log_sds + 0.5 * count * math.log(2 * math.pi)
@@ -387,12 +387,12 @@ class ForwardMap:
     ) -> list[Evaluation | Failure]:
         """Evaluate vectors, shape (count, n), each by the engine that served the previous one."""
         if executor is None:
-            found: list[Evaluation | Failure] = []
+            evaluations: list[Evaluation | Failure] = []
             choice = UNDECIDED
             for vector in vectors:
-                found.append(self.evaluate(vector, choice))
-                choice = found[-1].choice
-            return found
+                evaluations.append(self.evaluate(vector, choice))
+                choice = evaluations[-1].choice
+            return evaluations
         chunks = [c for c in np.array_split(np.asarray(vectors), 16) if len(c)]
         futures = [executor.submit(_evaluate_chunk, self.problem, c) for c in chunks]
         return [e for f in futures for e in f.result()]

@@ -33,10 +33,10 @@ def other_integrations(
             return
         try:
             forward = ForwardMap(problem, engine, tolerance, steps=steps)
-            found = forward.trajectories(vector, sensitivities=False)
+            trajectories = forward.trajectories(vector, sensitivities=False)
         except InputError:
             continue  # the engine cannot integrate such equations, or is not installed
-        if not isinstance(found, Failure):
+        if not isinstance(trajectories, Failure):
             how = "the usual engines" if engine == "auto" else f"the engine {engine}"
             yield (
                 forward,

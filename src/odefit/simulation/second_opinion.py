@@ -108,27 +108,27 @@ def second_opinion(
         trajectories = _trajectories(forward, vector, times, sensitivities=noise)
     if trajectories is None and noise:
         trajectories = _trajectories(forward, vector, times)
-    own = None if trajectories is None else _compared(forward, vector, trajectories, noise)
-    if trajectories is None or own is None:
+    used_values = None if trajectories is None else _compared(forward, vector, trajectories, noise)
+    if trajectories is None or used_values is None:
         engine = ENGINES[forward.engines.first(forward.field)]
         return SecondOpinion(opinion_engine(forward.field, engine).name, None)
     engine = ENGINES[forward.engines.first(forward.field, trajectories[-1].choice)]
-    other = _other_family(forward, engine, own)
+    other = _other_family(forward, engine, used_values)
     theirs = _integrated(forward, other, vector, times)
     if theirs is None:
         return SecondOpinion(other[0], None)
     if noise:
         # Most agree, and then no residuals of the other engine are needed.
-        difference = _largest(own, _predicted(forward, vector, theirs, own))
+        difference = _largest(used_values, _predicted(forward, vector, theirs, used_values))
         if difference.ratio <= 1.0:
             return SecondOpinion(other[0], difference)
-    found = _compared(forward, vector, theirs, noise)
-    if found is None:
+    compared = _compared(forward, vector, theirs, noise)
+    if compared is None:
         return SecondOpinion(other[0], None)
-    difference = _largest(own, found)
+    difference = _largest(used_values, compared)
     if difference.ratio <= 1.0:
         return SecondOpinion(other[0], difference)
-    opinions: list[tuple[Request, list[_Values]]] = [(other, found)]
+    opinions: list[tuple[Request, list[_Values]]] = [(other, compared)]
     for further in judging_engines(forward.field, engine):
         if further == other:
             continue
@@ -136,7 +136,7 @@ def second_opinion(
         values = None if theirs is None else _compared(forward, vector, theirs, noise)
         if values is None:
             continue
-        if _largest(own, values).ratio <= 1.0:
+        if _largest(used_values, values).ratio <= 1.0:
             return SecondOpinion(other[0], difference)
         agreeing = [
             one
@@ -146,7 +146,7 @@ def second_opinion(
         if agreeing:
             able = [one for one in (further, *agreeing) if ENGINES[one[0]].sensitivities]
             if able:
-                worst = _largest(own, values)
+                worst = _largest(used_values, values)
                 return SecondOpinion(further[0], worst, able[0], agrees=False)
         opinions.append((further, values))
     return SecondOpinion(other[0], difference, agrees=False)
@@ -189,17 +189,17 @@ def _trajectories(
 
     With `sensitivities` they are integrated with their derivatives, which are not used here.
     """
-    found: Sequence[Trajectory | Failure]
+    trajectories: Sequence[Trajectory | Failure]
     if times is None:
         every = forward.trajectories(vector, sensitivities=sensitivities)
-        found = [every] if isinstance(every, Failure) else every
+        trajectories = [every] if isinstance(every, Failure) else every
     else:
-        found = [
+        trajectories = [
             forward.trajectory(vector, condition.name, times, sensitivities=sensitivities)
             for condition in forward.problem.conditions
         ]
-    states = [without_sensitivities(one) for one in found if not isinstance(one, Failure)]
-    return states if len(states) == len(found) else None
+    states = [without_sensitivities(one) for one in trajectories if not isinstance(one, Failure)]
+    return states if len(states) == len(trajectories) else None
 
 
 def _compared(
@@ -208,7 +208,7 @@ def _compared(
     """Return the quantities compared between trajectories; None if residuals are undefined."""
     if noise:
         return _measured(forward, vector, trajectories)
-    found = []
+    compared = []
     several = len(forward.problem.conditions) > 1
     for condition, trajectory in zip(forward.problem.conditions, trajectories, strict=True):
         experiment = condition.name if several else ""
@@ -216,25 +216,25 @@ def _compared(
         predicted = forward.predictions(condition, vector, trajectory)
         named |= {n: np.asarray(d.value, dtype=float) for n, d in predicted.items()}
         for name, values in named.items():
-            own = np.broadcast_to(values, trajectory.times.shape)
-            largest = np.abs(own[np.isfinite(own)]).max(initial=0.0)
-            found.append(
+            series_values = np.broadcast_to(values, trajectory.times.shape)
+            largest = np.abs(series_values[np.isfinite(series_values)]).max(initial=0.0)
+            compared.append(
                 _Values(
                     name=name,
                     experiment=experiment,
                     times=trajectory.times,
-                    values=own,
-                    tolerance=np.full(len(own), ASKED_ACCURACY * largest),
+                    values=series_values,
+                    tolerance=np.full(len(series_values), ASKED_ACCURACY * largest),
                 )
             )
-    return found
+    return compared
 
 
 def _measured(
     forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
 ) -> list[_Values] | None:
     """Return the predictions of all measurements, with a tenth of their noise as tolerance."""
-    found = []
+    measured = []
     several = len(forward.problem.conditions) > 1
     blocks = forward.series_residuals(vector, trajectories)
     for condition in forward.problem.conditions:
@@ -252,7 +252,7 @@ def _measured(
             if not forward.given_noise:
                 asked = np.full(count, asked[np.isfinite(asked)].max(initial=0.0))
             tolerance = np.maximum(SHARE_OF_NOISE * sds, ASKED_ACCURACY * asked)
-            found.append(
+            measured.append(
                 _Values(
                     name=name,
                     experiment=condition.name if several else "",
@@ -261,7 +261,7 @@ def _measured(
                     tolerance=tolerance,
                 )
             )
-    return found
+    return measured
 
 
 def _predicted(
@@ -271,14 +271,14 @@ def _predicted(
     like: Sequence[_Values],
 ) -> list[_Values]:
     """Return the predictions of all measurements, with the tolerances of other predictions."""
-    found = []
+    quantities = []
     others = iter(like)
     for condition, trajectory in zip(forward.problem.conditions, trajectories, strict=True):
         predicted = forward.predictions(condition, vector, trajectory)
         for name, series in condition.series.items():
             values = predicted[name].array(len(condition.times))[series.rows]
-            found.append(replace(next(others), values=values))
-    return found
+            quantities.append(replace(next(others), values=values))
+    return quantities
 
 
 def _largest(used: Sequence[_Values], other: Sequence[_Values]) -> Difference:

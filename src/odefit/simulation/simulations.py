@@ -110,10 +110,10 @@ def simulate(
         raise not_a_problem("simulate", problem)
     values = problem.vector(vector) if isinstance(vector, Mapping) else _vector(problem, vector)
     points = None if times is None else as_times(times, problem, problem.condition(experiment))
-    found = simulated(problem, values, points, experiment, forward=forward)
-    if isinstance(found, Failure):
-        raise SimulationError(found)
-    return found
+    simulation = simulated(problem, values, points, experiment, forward=forward)
+    if isinstance(simulation, Failure):
+        raise SimulationError(simulation)
+    return simulation
 
 
 def _vector(problem: Problem, given: npt.ArrayLike) -> Array:
@@ -121,12 +121,12 @@ def _vector(problem: Problem, given: npt.ArrayLike) -> Array:
     keys = problem.keys
     expected = f"expected a number for each of {', '.join(keys)}, in this order, or by name"
     try:
-        found = np.atleast_1d(np.asarray(given, dtype=float))
+        vector = np.atleast_1d(np.asarray(given, dtype=float))
     except (TypeError, ValueError):
         raise InputError(f"values: {expected}, got {shown(given)}") from None
-    if found.shape != (len(keys),):
-        raise InputError(f"values: {expected}, got {counted(found.size, 'number')}")
-    return found
+    if vector.shape != (len(keys),):
+        raise InputError(f"values: {expected}, got {counted(vector.size, 'number')}")
+    return vector
 
 
 def simulated(
@@ -160,15 +160,15 @@ def simulate_answer(
 ) -> Simulation:
     """Return the simulation of an answer, by another engine if the usual one fails."""
     forward = ForwardMap(problem, nodes=nodes)
-    found = simulated(problem, vector, times, experiment, forward=forward)
-    if isinstance(found, Failure) and nodes is None:
+    simulation = simulated(problem, vector, times, experiment, forward=forward)
+    if isinstance(simulation, Failure) and nodes is None:
         for other, _ in other_integrations(problem, vector):
             again = simulated(problem, vector, times, experiment, forward=other)
             if not isinstance(again, Failure):
                 return again
-    if isinstance(found, Failure):
-        raise SimulationError(found)
-    return found
+    if isinstance(simulation, Failure):
+        raise SimulationError(simulation)
+    return simulation
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,11 +196,11 @@ def residual_table(
 
 def residuals_by(forward: ForwardMap, vector: Array) -> list[Residuals] | Failure:
     """Return the result of :func:`residual_table`, by a map that integrates at the vector."""
-    found = _residuals(forward, vector, sensitivities=True)  # as an evaluation integrates them
-    if isinstance(found, Failure):  # values may be finite although their derivatives are not
+    residuals = _residuals(forward, vector, sensitivities=True)  # as an evaluation integrates them
+    if isinstance(residuals, Failure):  # values may be finite although their derivatives are not
         values = _residuals(forward, vector, sensitivities=False)
-        return found if isinstance(values, Failure) else values
-    return found
+        return residuals if isinstance(values, Failure) else values
+    return residuals
 
 
 def _residuals(
@@ -211,14 +211,14 @@ def _residuals(
         return trajectories
     if not sensitivities:  # small problems get them anyway
         trajectories = [without_sensitivities(course) for course in trajectories]
-    found = []
+    tables = []
     residuals = forward.series_residuals(vector, trajectories)
     for condition in forward.problem.conditions:
         for name, series in condition.series.items():
             block = next(residuals)
             if isinstance(block, Failure):
                 return block
-            found.append(
+            tables.append(
                 Residuals(
                     experiment=condition.name,
                     observable=name,
@@ -229,7 +229,7 @@ def _residuals(
                     sds=block.sds,
                 )
             )
-    return found
+    return tables
 
 
 def values_from_text(
@@ -239,7 +239,7 @@ def values_from_text(
 
     Raises InputError if a text has another form.
     """
-    found = {}
+    values = {}
     for text in texts:
         name, separator, value = text.rpartition("=")
         number = number_in(value)
@@ -247,8 +247,8 @@ def values_from_text(
             raise InputError(
                 f"{option} {text}: expected NAME=VALUE with a number, such as {example}"
             )
-        found[name.strip()] = number
-    return found
+        values[name.strip()] = number
+    return values
 
 
 def times_from_text(text: str, problem: Problem, experiment: str | None = None) -> Array:
@@ -357,17 +357,17 @@ def _table(forward: ForwardMap, vector: Array, times: Array | None) -> pd.DataFr
     problem = forward.problem
     parts = []
     for condition in problem.conditions:
-        found = simulated(problem, vector, times, condition.name, forward=forward)
-        if isinstance(found, Failure):
-            raise InputError(f"the simulation failed: {found}")
+        simulation = simulated(problem, vector, times, condition.name, forward=forward)
+        if isinstance(simulation, Failure):
+            raise InputError(f"the simulation failed: {simulation}")
         columns: dict[str, object] = {}
         if len(problem.conditions) > 1:
             columns["experiment"] = condition.name
-        columns["t"] = found.times
+        columns["t"] = simulation.times
         columns |= {
-            **date_column(problem, condition, found.times),
-            **found.states,
-            **found.observables,
+            **date_column(problem, condition, simulation.times),
+            **simulation.states,
+            **simulation.observables,
         }
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)

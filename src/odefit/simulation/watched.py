@@ -38,13 +38,13 @@ class Watched:
     def of(cls, problem: Problem, field: VectorField) -> Watched:
         """Return the values on which the measurements of a problem may depend."""
         names = {name: _names(problem, name) for name in problem.model.observables}
-        every = {n for found in names.values() for n in found}
+        every = {n for used_names in names.values() for n in used_names}
         states = [i for i, name in enumerate(field.states) if name in every]
         place = {name: k for k, name in enumerate(n for n in field.states if n in every)}
         switched = {n for c in problem.conditions for n in switched_scalars(field, c)}
         places = {
-            name: np.array(sorted(place[n] for n in found if n in place), dtype=np.intp)
-            for name, found in names.items()
+            name: np.array(sorted(place[n] for n in used_names if n in place), dtype=np.intp)
+            for name, used_names in names.items()
         }
         return cls(
             np.array(states, dtype=np.intp),
@@ -85,9 +85,9 @@ class Weights:
             start += len(source.times)
             if source.condition < 0:
                 continue
-            own = watched.by_observable[source.name]
-            columns = np.concatenate([own, len(watched.states) + scalars])
-            directions = np.concatenate([watched.directions[own], watched.shared + scalars])
+            states_of = watched.by_observable[source.name]
+            columns = np.concatenate([states_of, len(watched.states) + scalars])
+            directions = np.concatenate([watched.directions[states_of], watched.shared + scalars])
             width = self._shapes[source.condition][1]
             into = self._starts[source.condition] + source.times[:, None] * width + columns
             places.append(
@@ -116,14 +116,14 @@ class Weights:
 def _names(problem: Problem, observable: str) -> set[str]:
     """Return the names on which measurements of an observable, and their spread, may depend."""
     model = problem.model
-    found = set(model.observables[observable].names)
+    names = set(model.observables[observable].names)
     spread = problem.noise.get(observable, Noise()).spread
     if isinstance(spread, Expression):
         for name in spread.names:
-            found |= model.observables[name].names if name in model.observables else {name}
-    if found & set(model.algebraic):
-        found |= {n for e in model.algebraic.values() for n in e.names}
-    return found
+            names |= model.observables[name].names if name in model.observables else {name}
+    if names & set(model.algebraic):
+        names |= {n for e in model.algebraic.values() for n in e.names}
+    return names
 
 
 def _directions(count: int, together: Sequence[IntArray]) -> IntArray:
@@ -133,10 +133,10 @@ def _directions(count: int, together: Sequence[IntArray]) -> IntArray:
     for number, group in enumerate(together):
         for state in group:
             groups_of[state].append(number)
-    found = np.zeros(count, dtype=np.intp)
+    directions = np.zeros(count, dtype=np.intp)
     for state, groups in enumerate(groups_of):
         used = set().union(*(taken[g] for g in groups))
-        found[state] = next(d for d in range(len(used) + 1) if d not in used)
+        directions[state] = next(d for d in range(len(used) + 1) if d not in used)
         for g in groups:
-            taken[g].add(int(found[state]))
-    return found
+            taken[g].add(int(directions[state]))
+    return directions

@@ -101,28 +101,28 @@ def _products(terms: Sequence[Term]) -> list[dict[int, Fraction]] | None:
 
 
 def _expanded(tape: Tape, terms: Sequence[Term]) -> dict[int, Polynomial] | None:
-    found: dict[int, Polynomial] = {}
+    expansion: dict[int, Polynomial] = {}
     for i in needed(tape, terms):
         operation, a, b = tape.entries[i]
         if i in tape.numbers:
             value = tape.numbers[i]
-            found[i] = {(): value} if value else {}
+            expansion[i] = {(): value} if value else {}
         elif operation in ("+", "-"):
-            found[i] = _sum(found[a], found[b], 1 if operation == "+" else -1)
+            expansion[i] = _sum(expansion[a], expansion[b], 1 if operation == "+" else -1)
         elif operation == "*":
-            if len(found[a]) * len(found[b]) > MAX_PRODUCTS:
+            if len(expansion[a]) * len(expansion[b]) > MAX_PRODUCTS:
                 return None
-            found[i] = _product(found[a], found[b])
+            expansion[i] = _product(expansion[a], expansion[b])
         elif operation == "/":
-            divisor = found[b]
+            divisor = expansion[b]
             if divisor.keys() == {()}:
                 inverse: Polynomial = {(): 1 / divisor[()]}
             else:
                 inverse = {(-1 - b,): Fraction(1)}
-            found[i] = _product(found[a], inverse)
+            expansion[i] = _product(expansion[a], inverse)
         else:
-            found[i] = {(i,): Fraction(1)}
-    return found
+            expansion[i] = {(i,): Fraction(1)}
+    return expansion
 
 
 def _sum(left: Polynomial, right: Polynomial, sign: int) -> Polynomial:

@@ -309,14 +309,14 @@ def _affine(expansion: Expansion, argument: Term, key: str) -> bool:
 
 def _acting_later(problem: Problem) -> set[int]:
     """Return the numbers of the unknowns that act in events after the initial time."""
-    found: set[int] = set()
+    unknowns: set[int] = set()
     for condition in problem.conditions:
         for moment, assign in condition.events:
             if moment > condition.t0:
                 for name in {n for e in assign.values() for n in e.names}:
                     if name in condition.scalars:
-                        found |= unknowns_of(condition.scalars[name], condition.scalars)
-    return found
+                        unknowns |= unknowns_of(condition.scalars[name], condition.scalars)
+    return unknowns
 
 
 def acting_on_noise(problem: Problem) -> set[int]:

@@ -42,8 +42,8 @@ def invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
         if len(_remembered) >= MAX_REMEMBERED:
             _remembered.pop(next(iter(_remembered)))
         _remembered[key] = _invariants(problem, hidden)
-    found = _remembered[key]
-    return None if found is None else found.copy()
+    weights = _remembered[key]
+    return None if weights is None else weights.copy()
 
 
 _remembered: dict[Hashable, Array | None] = {}

@@ -101,14 +101,14 @@ def _interactions(problem: Problem) -> tuple[BoolArray, BoolArray]:
                 rows = derivatives[[0, *(k + 1 for k in keys)]]
                 first, second = rows[0], rows[1:]
                 # NaN does not count as zero.
-                own = (first != 0).any(axis=0)
-                acts[number, state, keys] |= own
+                acting = (first != 0).any(axis=0)
+                acts[number, state, keys] |= acting
                 size = np.maximum(np.abs(first), np.abs(second)).max(axis=1, keepdims=True)
                 differs = (np.abs(second - first) > SAME_DERIVATIVE * size).any(axis=1)
                 # Terms that cannot be evaluated at random values are not known to be linear.
-                differs |= ~np.isfinite(second).all(axis=1) & own[:, None]
+                differs |= ~np.isfinite(second).all(axis=1) & acting[:, None]
                 if not np.isfinite(first).all():
-                    differs |= own[:, None] & own
+                    differs |= acting[:, None] & acting
                 together[np.ix_(keys, keys)] |= differs
             for state, (inside, kinked) in enumerate(_kinks(field, problem, number)):
                 acts[number, state, sorted(inside)] = True
@@ -209,10 +209,10 @@ def _derivatives(
     def partials(value: Dual) -> tuple[list[int], Array]:
         """Return the unknowns in a value, and the derivatives by them."""
         keys = list(value.partials)
-        found = np.empty((count * POINTS, len(keys)))
+        derivatives = np.empty((count * POINTS, len(keys)))
         for i, k in enumerate(keys):
-            found[:, i] = value.partials[k]
-        return keys, found.reshape((count, POINTS, len(keys)))
+            derivatives[:, i] = value.partials[k]
+        return keys, derivatives.reshape((count, POINTS, len(keys)))
 
     for i, state in enumerate(problem.model.states):
         start: Dual = bound_value(condition.initial[state], condition.scalars, unknowns, DUAL)
@@ -271,8 +271,8 @@ def _kinks(
     unknowns = [_Dependence(frozenset([k])) for k in range(len(problem.unknowns))]
     names = [TIME, *problem.model.states, *problem.model.inputs, *problem.model.algebraic]
     values = dict.fromkeys(names, _Dependence())
-    found = [_Dependence()] * len(problem.model.states)
+    dependences = [_Dependence()] * len(problem.model.states)
     for _, scalars in scalar_segments(condition, unknowns, values, algebra):
         rates = field.rhs({**values, **scalars}, algebra)
-        found = [f + rate for f, rate in zip(found, rates, strict=True)]
-    return [(f.inside, f.kinked) if f.kinked else (f.kinked, f.kinked) for f in found]
+        dependences = [f + rate for f, rate in zip(dependences, rates, strict=True)]
+    return [(f.inside, f.kinked) if f.kinked else (f.kinked, f.kinked) for f in dependences]

@@ -161,8 +161,10 @@ class _SeriesForm:
 
 def _series(problem: Problem, candidates: Sequence[int]) -> Iterator[_SeriesForm]:
     index = {u.name: k for k, u in enumerate(problem.unknowns) if u.kind == "noise"}
-    wanted = set(candidates)
-    unknowns = [Form({k: 1.0}) if k in wanted else Form() for k in range(len(problem.unknowns))]
+    candidate_names = set(candidates)
+    unknowns = [
+        Form({k: 1.0}) if k in candidate_names else Form() for k in range(len(problem.unknowns))
+    ]
     model = problem.model
     known = [TIME, *model.states, *model.inputs, *model.algebraic]
     for condition in problem.conditions:
@@ -186,21 +188,21 @@ def _series(problem: Problem, candidates: Sequence[int]) -> Iterator[_SeriesForm
 
 
 def _is_linear(k: int, series: Sequence[_SeriesForm]) -> bool:
-    own = [one for one in series if k in one.observable.degrees]
+    dependent = [one for one in series if k in one.observable.degrees]
     return (
-        bool(own)
+        bool(dependent)
         and not any(k in one.sd.degrees for one in series)
-        and not any(one.transformed or (k, k) in one.observable.pairs for one in own)
+        and not any(one.transformed or (k, k) in one.observable.pairs for one in dependent)
     )
 
 
 def _is_logarithmic(k: int, series: Sequence[_SeriesForm], problem: Problem) -> bool:
-    own = [one for one in series if k in one.observable.degrees]
+    dependent = [one for one in series if k in one.observable.degrees]
     return (
-        bool(own)
+        bool(dependent)
         and _positive(k, problem)
         and not any(k in one.sd.degrees for one in series)
-        and all(one.transformed and abs(one.observable.degrees[k]) > 0 for one in own)
+        and all(one.transformed and abs(one.observable.degrees[k]) > 0 for one in dependent)
     )
 
 
@@ -213,12 +215,15 @@ def _power_as_deviation(k: int, series: Sequence[_SeriesForm], problem: Problem)
 
 def _power_as_unit(k: int, series: Sequence[_SeriesForm], problem: Problem) -> float:
     """Return the power with which unknown k is a factor of values and noise; 0 if it is not."""
-    own = [one for one in series if k in {**one.observable.degrees, **one.sd.degrees}]
+    dependent = [one for one in series if k in {**one.observable.degrees, **one.sd.degrees}]
     if any(
-        one.transformed or k not in one.observable.degrees or k not in one.sd.degrees for one in own
+        one.transformed or k not in one.observable.degrees or k not in one.sd.degrees
+        for one in dependent
     ):
         return 0.0
-    return _common_power(k, [form for one in own for form in (one.observable, one.sd)], problem)
+    return _common_power(
+        k, [form for one in dependent for form in (one.observable, one.sd)], problem
+    )
 
 
 def _common_power(k: int, forms: Sequence[Form], problem: Problem) -> float:

@@ -89,8 +89,8 @@ def same_outputs(
     if square is None:
         return None
     limits = work, max(work, search_work or 0.0)
-    found = _same_outputs([_Answer(problem, square, vector)], limits, seed, stop)
-    return None if found is None else found[0]
+    outputs = _same_outputs([_Answer(problem, square, vector)], limits, seed, stop)
+    return None if outputs is None else outputs[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ def _by_groups(
             return None
         alike.setdefault(key(square, seed), []).append(number)
         answers.append(_Answer(part.problem, square, vector[part.places]))
-    found: dict[int, SameOutputs] = {}
+    by_group: dict[int, SameOutputs] = {}
     for members in alike.values():
         share = len(members) / len(parts)
         count_work = max(work * share, LEAST_WORK)
@@ -133,11 +133,11 @@ def _by_groups(
         some = _same_outputs([answers[i] for i in members], (count_work, all_work), seed, stop)
         if some is None:
             return None
-        found |= zip(members, some, strict=True)
+        by_group |= zip(members, some, strict=True)
     groups: list[GroupOfOutputs] = []
     rows: list[Array] = []
     for number, part in enumerate(parts):
-        one = found[number]
+        one = by_group[number]
         keys = tuple(problem.keys[place] for place in part.own)
         groups.append(GroupOfOutputs(part.names, keys, one.possible, one.found, len(one.real)))
         for other in one.real:

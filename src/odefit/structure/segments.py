@@ -26,14 +26,17 @@ def scalar_segments(
         name: bound_value(bound, condition.scalars, unknowns, algebra)
         for name, bound in condition.scalars.items()
     }
-    found = [(-math.inf, scalars)]
+    segments = [(-math.inf, scalars)]
     for time, assign in condition.events:
-        own = {name: e for name, e in assign.items() if name in scalars}
-        if not own:
+        scalar_changes = {name: e for name, e in assign.items() if name in scalars}
+        if not scalar_changes:
             continue
         known = {**others, TIME: algebra.number(repr(time)), **scalars}
         for name, given in condition.inputs.items():
             known[name] = algebra.number(repr(float(given(np.array([time]))[0])))
-        scalars = {**scalars, **{name: e.evaluate(known, algebra) for name, e in own.items()}}
-        found.append((time, scalars))
-    return found
+        scalars = {
+            **scalars,
+            **{name: e.evaluate(known, algebra) for name, e in scalar_changes.items()},
+        }
+        segments.append((time, scalars))
+    return segments

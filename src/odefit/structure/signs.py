@@ -142,27 +142,27 @@ def nonnegative_names(problem: Problem, condition: Condition) -> frozenset[str]:
 
 
 def _of(expression: Expression, ranges: Mapping[str, Range]) -> Range:
-    found: Range = expression.evaluate(ranges, RANGES)
-    return found
+    range_found: Range = expression.evaluate(ranges, RANGES)
+    return range_found
 
 
 def _scalars(problem: Problem, condition: Condition) -> dict[str, Range]:
     """Return the ranges of parameters and constants, including values that events assign."""
     given = condition.scalars
-    found = {n: _bounds(problem, b) for n, b in given.items() if not isinstance(b, Expression)}
+    ranges = {n: _bounds(problem, b) for n, b in given.items() if not isinstance(b, Expression)}
     for name, bound in given.items():
         if isinstance(bound, Expression):
-            found[name] = _of(bound, found)
-    changed = {n for assign in condition.assignments for n in assign if n in found}
-    before = dict(found)
+            ranges[name] = _of(bound, ranges)
+    changed = {n for assign in condition.assignments for n in assign if n in ranges}
+    before = dict(ranges)
     for name in changed:
-        found[name] = ANYTHING
+        ranges[name] = ANYTHING
     for name in changed:
         values = [a[name] for a in condition.assignments if name in a]
-        known = all(v.names <= found.keys() for v in values)  # the sign of a state is unknown here
+        known = all(v.names <= ranges.keys() for v in values)  # the sign of a state is unknown here
         if known:
-            found[name] = _hull([before[name], *(_of(v, found) for v in values)])
-    return found
+            ranges[name] = _hull([before[name], *(_of(v, ranges) for v in values)])
+    return ranges
 
 
 def _bounds(problem: Problem, bound: int | float) -> Range:

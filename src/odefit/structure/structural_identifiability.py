@@ -131,9 +131,9 @@ class StructuralIdentifiability:
 
     def __getitem__(self, key: str) -> UnknownIdentifiability:
         """Return the identifiability of the unknown with a name."""
-        for found in self.unknowns:
-            if found.key == key:
-                return found
+        for unknown in self.unknowns:
+            if unknown.key == key:
+                return unknown
         raise KeyError(key)
 
     def named(self, *statuses: IdentifiabilityStatus) -> tuple[str, ...]:
@@ -175,16 +175,18 @@ class StructuralIdentifiability:
         if len(parts) == 1:
             words = next(w for w, keys in groups.items() if keys)
             who = "The one unknown is" if count == 1 else f"All {count} unknowns are"
-            found = f"{who} {words}"
+            sentence = f"{who} {words}"
             if count > 1 and words.startswith("not"):
-                found = f"None of the {count} unknowns is identifiable"
+                sentence = f"None of the {count} unknowns is identifiable"
         else:
-            found = f"Of {count} unknowns, {_listed(parts)}"
+            sentence = f"Of {count} unknowns, {_listed(parts)}"
             if undecided:
                 if self.reached is None:
-                    return f"{found} within {self._limit}: higher derivatives may determine them."
-                return f"{found} by {self._limit}: higher ones may determine them."
-        return f"{found}."
+                    return (
+                        f"{sentence} within {self._limit}: higher derivatives may determine them."
+                    )
+                return f"{sentence} by {self._limit}: higher ones may determine them."
+        return f"{sentence}."
 
     @property
     def _limit(self) -> str:

@@ -129,8 +129,8 @@ def contains_functionals(text: str) -> bool:
         close = _closing(text, match.end() - 1)
         if match["name"] in FUNCTIONALS and close is not None:
             arguments = _split(text[match.end() : close])
-            own = [a for a in arguments if not _has_colon(a)]
-            if match["name"] not in ("max", "min") or len(own) == 1:
+            plain = [a for a in arguments if not _has_colon(a)]
+            if match["name"] not in ("max", "min") or len(plain) == 1:
                 return True
     return False
 
@@ -155,10 +155,10 @@ class _Reading:
         plain = self._problem.given.notation.text(text, f"quantity '{self._text}'", issues)
         issues.raise_errors()
         try:
-            found = parse(str(plain))
+            expression = parse(str(plain))
         except ExpressionError as error:
             raise self.error(str(error)) from error
-        for name in sorted(found.names - known):
+        for name in sorted(expression.names - known):
             if name in self._curves:
                 raise self.error(
                     f"'{name}' changes in time; write a functional of it, such as max({name}), "
@@ -166,7 +166,7 @@ class _Reading:
                 )
             have = sorted(n for n in known if not n.startswith("__"))
             raise self.error(f"unknown name '{name}'{one_of(name, have)}")
-        return found
+        return expression
 
     def without_functionals(self, text: str, *, inside: bool) -> str:
         """Return a text with functionals replaced by names, and record them."""
@@ -178,8 +178,8 @@ class _Reading:
             arguments = _split(text[match.end() : close])
             name = match["name"]
             window = arguments[-1] if len(arguments) > 1 and _has_colon(arguments[-1]) else None
-            own = arguments if window is None else arguments[:-1]
-            known = name in FUNCTIONALS and (name not in ("max", "min") or len(own) == 1)
+            plain = arguments if window is None else arguments[:-1]
+            known = name in FUNCTIONALS and (name not in ("max", "min") or len(plain) == 1)
             if known and inside:
                 raise self.error(
                     f"{name}(...) stands within another functional; write it as a quantity of its "
@@ -187,7 +187,7 @@ class _Reading:
                 )
             done += text[position : match.start()]
             if known:
-                done += self._noted(name, own, window)
+                done += self._noted(name, plain, window)
             else:
                 inner = self.without_functionals(text[match.end() : close], inside=inside)
                 done += f"{text[match.start() : match.end()]}{inner})"
@@ -307,8 +307,8 @@ def _functional(
     lost = np.nan, np.zeros(len(vector))
     curve = _Curve(part.expression, forward, condition, vector, choice)
     if part.kind == "@":
-        found = curve(np.array([part.window[0]]))
-        return lost if found is None else (float(found[0][0]), found[1][0])
+        value_at = curve(np.array([part.window[0]]))
+        return lost if value_at is None else (float(value_at[0][0]), value_at[1][0])
     key = part.expression.text, part.window
     if key not in curves:
         tolerance = max(10.0 * forward.accuracy(choice), LEAST_TOLERANCE)
@@ -368,13 +368,13 @@ class _Curve:
 
     def __call__(self, times: Array) -> tuple[Array, Array] | None:
         condition, vector, forward = self._condition, self._vector, self._forward
-        found = forward.trajectory(vector, condition.name, times, choice=self._choice)
-        if isinstance(found, Failure):
+        trajectory = forward.trajectory(vector, condition.name, times, choice=self._choice)
+        if isinstance(trajectory, Failure):
             return None
-        self._choice = found.choice
+        self._choice = trajectory.choice
         names = self._expression.names
         with np.errstate(all="ignore"):
-            values = observe(forward.field, condition, vector, found, names)
+            values = observe(forward.field, condition, vector, trajectory, names)
             for name in names & condition.scalars.keys() - values.keys():
                 values[name] = scalar_value(name, condition.scalars, vector)
             dual: Dual = self._expression.evaluate(values, DUAL)

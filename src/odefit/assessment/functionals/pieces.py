@@ -95,11 +95,11 @@ class Pieces:
         Each time comes with its derivatives by the unknowns.
         """
         positive = first = bool(chebyshev.chebval(-1.0, self.values[0]) > 0)
-        found: list[tuple[float, Array]] = []
+        times: list[tuple[float, Array]] = []
         none = np.zeros(self.gradients.shape[2])
         for p in range(len(self.values)):
             if bool(chebyshev.chebval(-1.0 + EDGE, self.values[p]) > 0) != positive:
-                found.append((float(self.edges[p]), none))
+                times.append((float(self.edges[p]), none))
                 positive = not positive
             rest = np.abs(self.values[p, 1:]).sum()
             if rest < abs(self.values[p, 0]):
@@ -112,9 +112,9 @@ class Pieces:
                     continue
                 rate = self._rate(p, root, 1)
                 moved = -self._gradient(p, root) / rate if rate != 0 else none * np.nan
-                found.append((self._time(p, root), moved))
+                times.append((self._time(p, root), moved))
                 positive = sign
-        return first, found
+        return first, times
 
     @staticmethod
     def _roots(coefficients: Array) -> list[float]:

@@ -74,9 +74,9 @@ class Chains:
         ratios = self.distances / self.times[number]
         correlations, variances = np.exp(-ratios), -np.expm1(-2.0 * ratios)
         ordered = values[..., self.order]
-        found = ordered.copy()
-        found[..., 1:] -= correlations[1:] * ordered[..., :-1]
-        return found / np.sqrt(variances), 0.5 * float(np.sum(np.log(variances)))
+        whitened_rows = ordered.copy()
+        whitened_rows[..., 1:] -= correlations[1:] * ordered[..., :-1]
+        return whitened_rows / np.sqrt(variances), 0.5 * float(np.sum(np.log(variances)))
 
     def noise(self, innovations: Array) -> Array:
         """Return noise of unit standard deviation from innovations, shape (fits, m)."""
@@ -85,9 +85,9 @@ class Chains:
         ordered: Array = innovations * roots
         for k in range(1, ordered.shape[1]):
             ordered[:, k] += correlations[k] * ordered[:, k - 1]
-        found = np.empty_like(ordered)
-        found[:, self.order] = ordered
-        return found
+        noise_values = np.empty_like(ordered)
+        noise_values[:, self.order] = ordered
+        return noise_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,14 +116,14 @@ class Products:
     @classmethod
     def of(cls, design: Array, values: Array, chains: Chains | None, known_scale: bool) -> Products:
         """Return those of a design (m, k) and values (fits, m)."""
-        found: list[tuple[Array, Array, Array, float]] = []
+        products: list[tuple[Array, Array, Array, float]] = []
         for number in range(1 if chains is None else len(chains.times)):
             x, y, logs = design, values, 0.0
             if chains is not None:
                 x, logs = chains.whitened(design.T, number)
                 x, (y, _) = x.T, chains.whitened(values, number)
-            found.append((x.T @ x, y @ x, np.einsum("ij,ij->i", y, y), logs))
-        stacked = [np.array(part) for part in zip(*found, strict=True)]
+            products.append((x.T @ x, y @ x, np.einsum("ij,ij->i", y, y), logs))
+        stacked = [np.array(part) for part in zip(*products, strict=True)]
         return cls(values.shape[1], known_scale, *stacked)
 
     def part(

@@ -125,11 +125,11 @@ def _acting_on_predictions(forward: ForwardMap) -> BoolArray:
     """Return which unknowns trajectories or observables depend on, as booleans, shape (n,)."""
     problem = forward.problem
     names = {n for e in problem.model.observables.values() for n in e.names}
-    found = np.zeros(len(problem.unknowns), dtype=bool)
+    acting = np.zeros(len(problem.unknowns), dtype=bool)
     for condition in problem.conditions:
         scalars = sorted(names & condition.scalars.keys() | set(forward.field.scalars))
-        found[list(dynamic_unknowns(condition, scalars))] = True
-    return found
+        acting[list(dynamic_unknowns(condition, scalars))] = True
+    return acting
 
 
 def corrected_covariance(orthonormal: Array, freedom: NoiseFreedom) -> Array:
@@ -177,9 +177,9 @@ def effective_degrees(
         form = influence.T @ ((freedom.share * column)[:, None] * influence)
         brought = np.einsum("ki,ij,kj->k", directions, form, directions)
         spread += (brought / np.where(known, variances, 1.0)) ** 2
-    found = known & (spread > 1e-14)
-    degrees = np.minimum(1.0 / np.where(found, spread, 1.0), freedom.most)
-    return np.where(found, degrees, math.inf)
+    useful = known & (spread > 1e-14)
+    degrees = np.minimum(1.0 / np.where(useful, spread, 1.0), freedom.most)
+    return np.where(useful, degrees, math.inf)
 
 
 def chi_square_interval(value: float, degrees: float, level: float) -> tuple[float, float]:

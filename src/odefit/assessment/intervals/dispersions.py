@@ -136,14 +136,14 @@ def _predicted(forward: ForwardMap, vector: Array) -> dict[tuple[int, str], Arra
     if isinstance(trajectories, Failure):
         return None
     blocks = forward.series_residuals(vector, trajectories)
-    found = {}
+    predicted = {}
     for number, condition in enumerate(forward.problem.conditions):
         for name in condition.series:
             block = next(blocks)
             if isinstance(block, Failure):
                 return None
-            found[number, name] = block.predicted
-    return found
+            predicted[number, name] = block.predicted
+    return predicted
 
 
 def _adjusted(index: int, counted: Counted, level: float) -> AdjustedDispersion:

@@ -82,22 +82,22 @@ def _moves_with(
     part = next((p for p in parts if pivot in p.own), None)
     moves = np.zeros(len(vector))
     if part is None:
-        own, places, alone = vector, np.arange(len(vector)), problem
+        vector_of, places, alone = vector, np.arange(len(vector)), problem
     else:
         held = {problem.keys[i]: float(vector[i]) for i in part.shared & set(part.places.tolist())}
-        own, places, alone = vector[part.own], part.own, part.problem.with_unknowns(fix=held)
+        vector_of, places, alone = vector[part.own], part.own, part.problem.with_unknowns(fix=held)
     here = int(np.flatnonzero(places == pivot)[0])
     rest = np.arange(len(places)) != here
     name = alone.keys[here]
     unknown = problem.unknowns[pivot].parameter
-    least = ForwardMap(alone).cost(own, UNDECIDED)
+    least = ForwardMap(alone).cost(vector_of, UNDECIDED)
 
     def changed(value: float) -> Array | None:
         """Return the changes of the others with the unknown at a value that fits as well."""
-        end = _refitted(alone, {name: value}, own[rest])
+        end = _refitted(alone, {name: value}, vector_of[rest])
         if end is None or not 2.0 * (end.cost - least) / variance <= ONE_STANDARD_ERROR:
             return None
-        return np.asarray(np.abs(end.vector - own[rest]))
+        return np.asarray(np.abs(end.vector - vector_of[rest]))
 
     for values in _values(float(vector[pivot]), unknown.lower, unknown.upper):
         beyond, inside = math.nan, math.nan

@@ -108,11 +108,13 @@ class IntervalCoordinates:
         # derivative of the logistic function without overflow
         value = float(np.sum(-u - 2 * np.log1p(np.exp(-u))))
         value += float(np.sum(coordinates[low]) - np.sum(coordinates[high]))
-        own = self.powers != 0
-        if own.any():
-            natural = self.natural(coordinates)[own]
-            value += float(self.powers[own] @ np.log(natural))
-            gradient[own] += self.powers[own] * self.derivative(coordinates)[own] / natural
+        on_powers = self.powers != 0
+        if on_powers.any():
+            natural = self.natural(coordinates)[on_powers]
+            value += float(self.powers[on_powers] @ np.log(natural))
+            gradient[on_powers] += (
+                self.powers[on_powers] * self.derivative(coordinates)[on_powers] / natural
+            )
         return value, gradient
 
     def prior_precision(self, coordinates: Array) -> Array:

@@ -113,8 +113,8 @@ class Differences:
         def loss(point: Array) -> float:
             return -self.weight(float(point[0]), float(point[1]))[0]
 
-        found = minimize(loss, [level, tilt], method="L-BFGS-B", bounds=box)
-        return float(found.x[0]), float(found.x[1])
+        optimum = minimize(loss, [level, tilt], method="L-BFGS-B", bounds=box)
+        return float(optimum.x[0]), float(optimum.x[1])
 
     def spread(self) -> Array:
         """Return what the uncertain smoothness adds to the covariance of z, shape (q, q)."""
@@ -165,23 +165,23 @@ def differences_of(
     `information` are rows whose squares are the Fisher information, priors among them.
     """
     by_name = dict(zip(expansion.penalised, expansion.along, strict=True))
-    found = [
+    differences = [
         (i, u.name, prior.sd)
         for i, u in enumerate(problem.unknowns)
         if u.name in by_name
         and (prior := problem.parameters[u.name].prior) is not None
         and prior.sd is not None
     ]
-    if not found:
+    if not differences:
         return None
-    places = np.array([i for i, _, _ in found])
-    logarithms = np.log([sd for _, _, sd in found])
+    places = np.array([i for i, _, _ in differences])
+    logarithms = np.log([sd for _, _, sd in differences])
     norms, effective = acting(information, sizes_at(problem, vector))
     rest = np.setdiff1d(np.flatnonzero(effective), places)
     columns = information[:, rest] / norms[rest]
     reach = np.linalg.pinv(columns) @ information[:, places]  # of the others, when z moves
-    own = information[:, places] - columns @ reach
-    data = own.T @ own - np.diag(np.exp(-2 * logarithms))
+    remainder = information[:, places] - columns @ reach
+    data = remainder.T @ remainder - np.diag(np.exp(-2 * logarithms))
     values, vectors = np.linalg.eigh((data + data.T) / 2)
     others = np.zeros((len(vector), len(places)))
     others[rest] = -reach / norms[rest, None]
@@ -191,7 +191,7 @@ def differences_of(
         vector[places],
         (vectors * np.maximum(values, 0.0)) @ vectors.T,
         np.asarray(logarithms),
-        np.array([by_name[key] for _, key, _ in found]),
+        np.array([by_name[key] for _, key, _ in differences]),
         expansion.function.smooth == "adaptive",
         others,
     )
@@ -207,11 +207,11 @@ def smoothness_rows(problem: Problem, vector: Array, information: Array) -> Arra
     for name, expansion in problem.given.unknown_functions.items():
         if expansion.function.smooth not in ("reml", "adaptive"):
             continue
-        found = differences_of(problem, vector, information, name, expansion)
-        if found is not None:
-            values, vectors = np.linalg.eigh(found.spread())
+        differences = differences_of(problem, vector, information, name, expansion)
+        if differences is not None:
+            values, vectors = np.linalg.eigh(differences.spread())
             roots = np.sqrt(np.maximum(values, 0.0))
-            rows.append((found.others @ (vectors * roots)).T)
+            rows.append((differences.others @ (vectors * roots)).T)
     return np.concatenate(rows)
 
 

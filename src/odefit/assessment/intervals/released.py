@@ -40,7 +40,7 @@ def released(
     gradient = evaluation.jacobian.T @ evaluation.residuals
     sizes = sizes_at(problem, vector)
     norms = column_norms(jacobian[:, known])
-    found = []
+    released_ones = []
     for j in np.flatnonzero(bounds_touched(problem, vector)):
         column = jacobian[:, j]
         if not float(column @ column) > 0:
@@ -57,5 +57,5 @@ def released(
         direction[known] = follow
         near = vector[j] - problem.lower[j] <= problem.upper[j] - vector[j]
         length = float(distance if math.isfinite(distance) else sizes[j])
-        found.append(Released(int(j), direction, length, 1 if near else -1))
-    return found
+        released_ones.append(Released(int(j), direction, length, 1 if near else -1))
+    return released_ones

@@ -83,8 +83,8 @@ class SimulatedFits:
         It is None if all noise is normal and uncorrelated, if standard deviations are expressions
         or those of censored values are estimated, and for large designs.
         """
-        found = cls.for_limits(forward, vector, evaluation)
-        return None if found is None or not (found.correlated or not found.normal) else found
+        fits = cls.for_limits(forward, vector, evaluation)
+        return None if fits is None or not (fits.correlated or not fits.normal) else fits
 
     @classmethod
     def for_limits(
@@ -181,9 +181,9 @@ class SimulatedFits:
     def half_widths(self, gradients: Array, level: float) -> Array:
         """Return half-widths of intervals of linear combinations, shape (k,)."""
         directions = self._directions(gradients)
-        found = self._standard_errors(directions)
+        widths = self._standard_errors(directions)
         with np.errstate(divide="ignore", invalid="ignore"):
-            pivots = np.abs(self._fitted.coordinates @ directions.T) / found
+            pivots = np.abs(self._fitted.coordinates @ directions.T) / widths
         sizes = np.linalg.norm(directions, axis=1)
         return np.where(sizes > 0, sizes * np.quantile(pivots, level, axis=0), 0.0)
 
@@ -193,25 +193,25 @@ class SimulatedFits:
         For each they are the factor that corrects the estimate, the factors of the ends of its
         interval, and the standard deviation of the estimate's logarithm.
         """
-        found = {}
+        scales_found = {}
         for position, part in enumerate(self.parts):
             if part.unknown is not None:
                 logs = np.log(self._fitted.scales[:, position])
                 high, low = np.quantile(logs, [0.5 + level / 2, 0.5 - level / 2])
                 factors = math.exp(-logs.mean()), math.exp(-high), math.exp(-low)
-                found[part.unknown] = (*factors, float(logs.std(ddof=1)))
+                scales_found[part.unknown] = (*factors, float(logs.std(ddof=1)))
             if (chains := part.chains) is not None and chains.unknown is not None:
                 logs = self._logs_of_times(position, chains)
                 high, low = np.quantile(logs, [0.5 + level / 2, 0.5 - level / 2])
                 factors = math.exp(-np.median(logs)), math.exp(-high), math.exp(-low)
                 spread = 0.5 * float(np.subtract(*np.quantile(logs, [0.8413, 0.1587])))
-                found[chains.unknown] = (*factors, spread)
-        return found
+                scales_found[chains.unknown] = (*factors, spread)
+        return scales_found
 
     def _logs_of_times(self, position: int, chains: Chains) -> Array:
         """Return the logarithms of the ratio of fitted to true correlation times."""
-        found = chains.times[self._fitted.times[:, position]]
-        return np.asarray(np.log(found / chains.times[chains.true]))
+        logs = chains.times[self._fitted.times[:, position]]
+        return np.asarray(np.log(logs / chains.times[chains.true]))
 
     def limit(self, level: float) -> float:
         """Return the limit of the deviance of an unknown or of any combination of them.
@@ -221,9 +221,9 @@ class SimulatedFits:
         rank, blocks = self.design.shape[1], self._blocks
         differences = []
         for column in range(min(rank, len(blocks))):
-            own = blocks[column::rank]
-            held = self._fits(_complement(self._random_basis[:, [column]].T), own)
-            free = self._fitted.costs.reshape(-1, BLOCK)[own].ravel()
+            draws = blocks[column::rank]
+            held = self._fits(_complement(self._random_basis[:, [column]].T), draws)
+            free = self._fitted.costs.reshape(-1, BLOCK)[draws].ravel()
             differences.append(held.costs - free)
         return float(np.quantile(2 * np.concatenate(differences), level))
 
@@ -241,17 +241,17 @@ class SimulatedFits:
 
         Correlation times are among them.
         """
-        found = {}
+        limits = {}
         for position, part in enumerate(self.parts):
             if part.unknown is not None:
                 held = self._fits(None, self._blocks, fixed=position)
                 signs = np.sign(self._fitted.scales[:, position] - 1)
-                found[part.unknown] = self._two_sided(held, signs, level)
+                limits[part.unknown] = self._two_sided(held, signs, level)
             if (chains := part.chains) is not None and chains.unknown is not None:
                 held = self._fits(None, self._blocks, fixed_time=position)
                 signs = np.sign(self._logs_of_times(position, chains))
-                found[chains.unknown] = self._two_sided(held, signs, level)
-        return found
+                limits[chains.unknown] = self._two_sided(held, signs, level)
+        return limits
 
     def _two_sided(self, held: Fitted, signs: Array, level: float) -> tuple[float, float]:
         """Return limits below and above an estimate from fits in which it has its true value."""
@@ -335,9 +335,9 @@ class SimulatedFits:
         """Return directions enlarged where fitted scales are too small for them."""
         directions = self._directions(gradients)
         sizes = np.linalg.norm(directions, axis=1)
-        found = self._standard_errors(directions)
+        errors = self._standard_errors(directions)
         with np.errstate(divide="ignore", invalid="ignore"):
-            larger = np.exp(np.mean(np.log(sizes / found), axis=0))
+            larger = np.exp(np.mean(np.log(sizes / errors), axis=0))
         return np.asarray(np.where(sizes > 0, larger, 1.0)[:, None] * directions)
 
     def _directions(self, gradients: Array) -> Array:

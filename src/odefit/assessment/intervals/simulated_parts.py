@@ -66,8 +66,8 @@ def parts_of(forward: ForwardMap, vector: Array, count: int) -> tuple[list[Part]
         ]
         further = np.arange(start, start + count - end)
         if same:
-            own = parts[same[0]]
-            parts[same[0]] = replace(own, rows=np.concatenate([own.rows, further]))
+            first_part = parts[same[0]]
+            parts[same[0]] = replace(first_part, rows=np.concatenate([first_part.rows, further]))
         else:
             parts.append(Part(further, normal, None))
     return parts, np.concatenate(rows)

@@ -55,12 +55,12 @@ def _simulated(
     level, corrected = uncertainty.level, dict[str, float]()
     intervals, covariance = uncertainty.intervals.copy(), uncertainty.covariance.copy()
     known = np.isfinite(uncertainty.standard_errors)
-    own = np.intersect1d(fits.unknowns, np.flatnonzero(known))
-    gradients = np.eye(len(vector))[own]
-    covariance[np.ix_(own, own)] = fits.covariance(gradients)
+    unknowns = np.intersect1d(fits.unknowns, np.flatnonzero(known))
+    gradients = np.eye(len(vector))[unknowns]
+    covariance[np.ix_(unknowns, unknowns)] = fits.covariance(gradients)
     halves = np.zeros(len(vector))
-    halves[own] = fits.half_widths(gradients, level)
-    intervals[own] = intervals_of(problem, vector, halves, np.ones(len(vector)))[own]
+    halves[unknowns] = fits.half_widths(gradients, level)
+    intervals[unknowns] = intervals_of(problem, vector, halves, np.ones(len(vector)))[unknowns]
     for index, (factor, low, high, spread) in fits.scales(level).items():
         if known[index]:
             corrected[problem.keys[index]] = float(vector[index] * factor)
@@ -69,11 +69,11 @@ def _simulated(
             intervals[index] = max(ends[0], parameter.lower), min(ends[1], parameter.upper)
             covariance[index, index] = (vector[index] * factor * spread) ** 2
     kind = "correlated in time" if fits.correlated else "not normal"
-    said = (
+    sentence = (
         f"The noise is {kind}: standard errors and intervals come from "
         f"{fits.samples} simulated fits of the linearised model."
     )
-    return _with_covariance(uncertainty, covariance, intervals, said, corrected)
+    return _with_covariance(uncertainty, covariance, intervals, sentence, corrected)
 
 
 def _rescattered(
@@ -90,9 +90,9 @@ def _rescattered(
 
     def of(changed: AdjustedDispersion | None = None, factor: float = 1.0) -> Array:
         weighted = jacobian.copy()
-        for found in dispersions:
-            own = found.estimate * (factor if found is changed else 1.0)
-            weighted[found.counts.rows] *= np.sqrt(found.counts.weights(own))[:, None]
+        for dispersion in dispersions:
+            value = dispersion.estimate * (factor if dispersion is changed else 1.0)
+            weighted[dispersion.counts.rows] *= np.sqrt(dispersion.counts.weights(value))[:, None]
         norms = column_norms(weighted)
         inverse = np.linalg.pinv(weighted / norms) / norms[:, None]
         return np.asarray(inverse @ inverse.T)
@@ -100,9 +100,9 @@ def _rescattered(
     covariance = uncertainty.covariance.copy()
     covariance[np.ix_(known, known)] = of()
     spread = np.zeros(len(known))
-    for found in dispersions:
-        relative = uncertainty.standard_errors[found.index] / vector[found.index]
-        both = [np.log(np.diag(of(found, factor))) for factor in (1 + NUDGE, 1 - NUDGE)]
+    for dispersion in dispersions:
+        relative = uncertainty.standard_errors[dispersion.index] / vector[dispersion.index]
+        both = [np.log(np.diag(of(dispersion, factor))) for factor in (1 + NUDGE, 1 - NUDGE)]
         spread += ((both[0] - both[1]) / (2 * NUDGE) * relative) ** 2
     # A variance whose logarithm has this variance has, by Satterthwaite, these degrees of freedom.
     with np.errstate(divide="ignore"):
@@ -120,17 +120,20 @@ def _dispersed(
 ) -> Uncertainty:
     """Return the uncertainty with the intervals of dispersions."""
     intervals, corrected = uncertainty.intervals.copy(), {}
-    for found in dispersions:
-        key, parameter = problem.keys[found.index], problem.unknowns[found.index].parameter
-        if np.isfinite(uncertainty.standard_errors[found.index]):
-            corrected[key] = found.estimate
-            ends = max(found.lower, parameter.lower), min(found.upper, parameter.upper)
-            intervals[found.index] = ends
-    said = (
+    for dispersion in dispersions:
+        key, parameter = (
+            problem.keys[dispersion.index],
+            problem.unknowns[dispersion.index].parameter,
+        )
+        if np.isfinite(uncertainty.standard_errors[dispersion.index]):
+            corrected[key] = dispersion.estimate
+            ends = max(dispersion.lower, parameter.lower), min(dispersion.upper, parameter.upper)
+            intervals[dispersion.index] = ends
+    sentence = (
         "The dispersion is estimated: its interval comes from the adjusted profile likelihood, "
         "and standard errors allow for the unknowns that were fitted."
     )
-    return _with_covariance(uncertainty, uncertainty.covariance, intervals, said, corrected)
+    return _with_covariance(uncertainty, uncertainty.covariance, intervals, sentence, corrected)
 
 
 def _with_covariance(

@@ -159,7 +159,7 @@ def assess_uncertainty(
             # The degrees of freedom of a factor whose logarithm has this standard error.
             each[k] = 0.5 * (vector[k] / errors[k]) ** 2 if factor else degrees
             intervals[k] = _of_noise(problem.unknowns[k], value, errors[k], each[k], factor, level)
-    found = Uncertainty(
+    uncertainty = Uncertainty(
         problem.keys,
         errors,
         intervals,
@@ -176,8 +176,8 @@ def assess_uncertainty(
         corrected,
     )
     if variance == 0.0:
-        return _without_noise(forward, found)
-    return with_small_samples(forward, vector, evaluation, found)
+        return _without_noise(forward, uncertainty)
+    return with_small_samples(forward, vector, evaluation, uncertainty)
 
 
 def _determined(
@@ -203,9 +203,9 @@ def _with_pivots_held(
     s, vt, known, _ = singular_directions(scaled[:, kept])
     if not known.all():
         return basis, orthonormal
-    found = np.zeros_like(basis)
-    found[kept], orthonormal = _determined(scaled[:, kept], norms[kept], s, vt, known)
-    return found, orthonormal
+    moved_basis = np.zeros_like(basis)
+    moved_basis[kept], orthonormal = _determined(scaled[:, kept], norms[kept], s, vt, known)
+    return moved_basis, orthonormal
 
 
 def _without_exact_rows(
@@ -362,7 +362,7 @@ def intervals_of_bad_fit(
             name: np.full_like(getattr(uncertainty, name), np.nan)
             for name in ("standard_errors", "intervals", "covariance", "correlation")
         }
-        said = (
+        sentence = (
             "Standard errors and intervals are withheld, because the residuals do not look like "
             "noise."
         )
@@ -370,19 +370,19 @@ def intervals_of_bad_fit(
             uncertainty,
             **nothing,
             treatment="withheld",
-            sentence=f"{uncertainty.sentence} {said}".strip(),
+            sentence=f"{uncertainty.sentence} {sentence}".strip(),
         )
     reduced = goodness.reduced_chi_square
     if not reduced > 1.0:
-        said = (
+        sentence = (
             "Standard errors and intervals are not scaled: they come from residuals of this size."
         )
-        return replace(uncertainty, sentence=f"{uncertainty.sentence} {said}".strip())
+        return replace(uncertainty, sentence=f"{uncertainty.sentence} {sentence}".strip())
     factor = math.sqrt(reduced)
     errors = factor * uncertainty.standard_errors
     degrees = goodness.degrees_of_freedom
     quantiles = np.full(len(errors), quantile_of(uncertainty.level, degrees))
-    said = (
+    sentence = (
         f"Standard errors and intervals are scaled by {factor:.3g}, the root of the reduced "
         f"chi-square, with {degrees_in_words(degrees)}."
     )
@@ -393,5 +393,5 @@ def intervals_of_bad_fit(
         intervals=intervals_of(problem, vector, errors, quantiles),
         degrees_of_freedom=degrees,
         treatment="scaled",
-        sentence=f"{uncertainty.sentence} {said}".strip(),
+        sentence=f"{uncertainty.sentence} {sentence}".strip(),
     )

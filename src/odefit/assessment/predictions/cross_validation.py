@@ -171,9 +171,9 @@ def _kept(problem: Problem, kept: Mapping[tuple[str, str], BoolArray], *, others
                 series[name] = one.part(mask)
         return replace(condition, series=series)
 
-    found = copy(problem)
-    found.conditions = tuple(changed(c) for c in problem.conditions)
-    return found
+    reduced = copy(problem)
+    reduced.conditions = tuple(changed(c) for c in problem.conditions)
+    return reduced
 
 
 def _parts(
@@ -196,7 +196,7 @@ def _parts(
     numbers = np.arange(len(conditions)) % count
     if count < len(conditions):
         np.random.default_rng(seed).shuffle(numbers)
-    found = []
+    parts = []
     for part in range(count):
         chosen = [c for c, number in zip(conditions, numbers, strict=True) if number == part]
         masks = {
@@ -204,15 +204,15 @@ def _parts(
             for c in chosen
             for name, s in c.series.items()
         }
-        found.append((", ".join(c.name for c in chosen), masks))
-    return found
+        parts.append((", ".join(c.name for c in chosen), masks))
+    return parts
 
 
 def _blocks(
     conditions: Sequence[Condition], count: int
 ) -> list[tuple[str, dict[tuple[str, str], BoolArray]]]:
     """Return blocks of successive times, each with about as many measured times."""
-    found: list[tuple[str, dict[tuple[str, str], BoolArray]]] = [
+    blocks: list[tuple[str, dict[tuple[str, str], BoolArray]]] = [
         (f"block {k + 1} of {count}", {}) for k in range(count)
     ]
     for condition in conditions:
@@ -224,10 +224,10 @@ def _blocks(
             )
         numbers = np.arange(len(rows)) * count // len(rows)
         for name, series in condition.series.items():
-            own = numbers[np.searchsorted(rows, series.rows)]
+            block_numbers = numbers[np.searchsorted(rows, series.rows)]
             for k in range(count):
-                found[k][1][condition.name, name] = own == k
-    return found
+                blocks[k][1][condition.name, name] = block_numbers == k
+    return blocks
 
 
 def _check_determined(
@@ -269,17 +269,17 @@ def _fold(
     if end.status is Status.FAILED or not math.isfinite(end.cost):
         return Fold(name, (), (), none, none, none, none, end.vector, end.message or "no fit")
     part = _kept(forward.problem, left, others=False)
-    found = residuals_by(forward.of(part), end.vector)
-    if isinstance(found, Failure):
-        return Fold(name, (), (), none, none, none, none, end.vector, str(found))
+    residuals = residuals_by(forward.of(part), end.vector)
+    if isinstance(residuals, Failure):
+        return Fold(name, (), (), none, none, none, none, end.vector, str(residuals))
     return Fold(
         name,
-        tuple(r.experiment for r in found for _ in r.times),
-        tuple(r.observable for r in found for _ in r.times),
-        np.concatenate([r.times for r in found]),
-        np.concatenate([r.measured for r in found]),
-        np.concatenate([r.predicted for r in found]),
-        -np.concatenate([r.standardized for r in found]),
+        tuple(r.experiment for r in residuals for _ in r.times),
+        tuple(r.observable for r in residuals for _ in r.times),
+        np.concatenate([r.times for r in residuals]),
+        np.concatenate([r.measured for r in residuals]),
+        np.concatenate([r.predicted for r in residuals]),
+        -np.concatenate([r.standardized for r in residuals]),
         end.vector,
     )
 
@@ -301,10 +301,10 @@ def _summed(
     predicted = np.concatenate([fold.predicted for fold in good])
     percents = []
     for name in np.unique(names):
-        own = measured[names == name]
-        spread = float(np.sum((own - own.mean()) ** 2))
+        values_of = measured[names == name]
+        spread = float(np.sum((values_of - values_of.mean()) ** 2))
         if spread > 0:
-            error = float(np.sum((own - predicted[names == name]) ** 2))
+            error = float(np.sum((values_of - predicted[names == name]) ** 2))
             percents.append(100.0 * (1.0 - math.sqrt(error / spread)))
     return CrossValidationData(
         by,

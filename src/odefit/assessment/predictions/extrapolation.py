@@ -60,7 +60,7 @@ def extrapolations(problem: Problem, run: Run, vector: Array) -> list[Extrapolat
             known[key] = min(before[0], low), max(before[1], high)
     finite = run.times[np.isfinite(run.times)]
     end = float(finite.max(initial=run.condition.t0))
-    found = []
+    extrapolated = []
     for (kind, name), (low, high) in _ranges(run.condition, end, vector).items():
         bottom, top = known.get((kind, name), (np.nan, np.nan))
         if kind in (Kind.CONSTANT, Kind.INITIAL) and np.isnan(bottom):
@@ -69,31 +69,33 @@ def extrapolations(problem: Problem, run: Run, vector: Array) -> list[Extrapolat
         below, above = low < bottom - slack, high > top + slack
         # Smaller times and doses than those fitted lie between these and none.
         if above or np.isnan(bottom) or (below and kind not in (Kind.TIME, Kind.DOSE)):
-            found.append(Extrapolation(run.condition.name, kind, name, low, high, (bottom, top)))
-    return found
+            extrapolated.append(
+                Extrapolation(run.condition.name, kind, name, low, high, (bottom, top))
+            )
+    return extrapolated
 
 
 def _ranges(
     condition: Condition, end: float, vector: Array
 ) -> dict[tuple[Kind, str], tuple[float, float]]:
     """Return the ranges of all quantities of a condition up to a time."""
-    found = {(Kind.TIME, ""): (end - condition.t0, end - condition.t0)}
+    ranges = {(Kind.TIME, ""): (end - condition.t0, end - condition.t0)}
     for name, given in condition.inputs.items():
         inside = given.times[(given.times >= condition.t0) & (given.times <= end)]
         values = given(np.union1d(inside, [condition.t0, end]))
-        found[Kind.INPUT, name] = float(values.min()), float(values.max())
+        ranges[Kind.INPUT, name] = float(values.min()), float(values.max())
     scalars = condition.scalars
     for name, bound in scalars.items():
         if not isinstance(bound, int) and not name.startswith("__"):
             value = _value(bound, scalars, vector)
-            found[Kind.CONSTANT, name] = value, value
+            ranges[Kind.CONSTANT, name] = value, value
     for name, bound in condition.initial.items():
         value = _value(bound, scalars, vector)
-        found[Kind.INITIAL, name] = value, value
+        ranges[Kind.INITIAL, name] = value, value
     for name, amount in _doses(condition.events, end):
-        low, high = found.get((Kind.DOSE, name), (np.inf, -np.inf))
-        found[Kind.DOSE, name] = min(low, amount), max(high, amount)
-    return found
+        low, high = ranges.get((Kind.DOSE, name), (np.inf, -np.inf))
+        ranges[Kind.DOSE, name] = min(low, amount), max(high, amount)
+    return ranges
 
 
 def _value(

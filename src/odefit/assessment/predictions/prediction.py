@@ -129,10 +129,12 @@ class LinearBands:
     def _scatter_of_counts(self, dispersions: Sequence[AdjustedDispersion]) -> None:
         """Use adjusted dispersions of counts, which are larger than those of the likelihood."""
         weighted = self._orthonormal.copy()
-        for found in dispersions:
-            weighted[found.counts.rows] *= np.sqrt(found.counts.weights(found.estimate))[:, None]
+        for dispersion in dispersions:
+            weighted[dispersion.counts.rows] *= np.sqrt(
+                dispersion.counts.weights(dispersion.estimate)
+            )[:, None]
             self._noise_vector = self._noise_vector.copy()
-            self._noise_vector[found.index] = found.estimate
+            self._noise_vector[dispersion.index] = dispersion.estimate
         if dispersions:
             self._covariance = np.linalg.pinv(weighted.T @ weighted)
 
@@ -144,11 +146,11 @@ class LinearBands:
         A confidence band ends at zero for quantities that equations and bounds keep nonnegative.
         Its level stays the same, since the values left out are impossible.
         """
-        found = self.uncut(condition, times, level, names)
-        if isinstance(found, Failure):
-            return found
+        bands_of = self.uncut(condition, times, level, names)
+        if isinstance(bands_of, Failure):
+            return bands_of
         floors = nonnegative_names(self._forward.problem, condition)
-        return [_cut(band) if band.name in floors else band for band in found]
+        return [_cut(band) if band.name in floors else band for band in bands_of]
 
     def uncut(
         self, condition: Condition, times: Array, level: float, names: Collection[str] | None = None
@@ -158,7 +160,7 @@ class LinearBands:
         trajectory = self._forward.trajectory(vector, condition.name, times)
         if isinstance(trajectory, Failure):
             return trajectory
-        found = []
+        bands = []
         share = remaining(self._deviance, self._rise, level)
         outputs = outputs_of(self._forward, condition, vector, trajectory, names)
         predicted = self._forward.predictions(condition, vector, trajectory, noise=True)
@@ -173,19 +175,21 @@ class LinearBands:
                 at = self._noise_vector
                 sds = noise_sds(self._forward, condition, name, at, predicted, times)
                 unit = 1.0 if self._forward.given_noise else math.sqrt(self._deviance.variance)
-                own = self._forward.problem.noise.get(name, Noise())
+                noise_of = self._forward.problem.noise.get(name, Noise())
                 # An unknown function is not measured, so it has no prediction band.
                 if sds is not None and name not in self._functions:
-                    ends = [end / quantile_of(level, math.inf) for end in own.law.interval(level)]
+                    ends = [
+                        end / quantile_of(level, math.inf) for end in noise_of.law.interval(level)
+                    ]
                     sides = [unit * end * sds for end in ends]
                     prediction = _ends(values, known.sides, sides, quantiles, log)
                     scatter = np.abs(_ends(values, none, sides, quantiles, log) - values)
-            if observable and math.isfinite(own.law.least):
-                np.maximum(prediction, own.law.least, out=prediction)
+            if observable and math.isfinite(noise_of.law.least):
+                np.maximum(prediction, noise_of.law.least, out=prediction)
             confidence = _ends(values, share * known.sides, (0.0, 0.0), quantiles, log)
             if log is not None and not (values > 0).all():
                 lacking = (*lacking, NoBand.NOT_POSITIVE)
-            found.append(
+            bands.append(
                 Band(
                     name,
                     observable,
@@ -201,7 +205,7 @@ class LinearBands:
                     widening=known.widening,
                 )
             )
-        return found
+        return bands
 
     def interval(self, value: float, gradient: Array, level: float) -> Interval:
         """Return the interval of a number whose derivatives by the unknowns have shape (n,)."""
@@ -228,8 +232,8 @@ class LinearBands:
         lost, _ = self._lost(gradients, gradients / self._norms, none)
         directions = gradients / self._norms @ self._directions.T
         uncertain = gradients @ self._smoothness.T
-        found = directions @ self._covariance @ directions.T + uncertain @ uncertain.T
-        return np.full_like(found, np.nan) if lost.any() else found
+        covariance = directions @ self._covariance @ directions.T + uncertain @ uncertain.T
+        return np.full_like(covariance, np.nan) if lost.any() else covariance
 
     def _base(self, name: str) -> float | None:
         """Return the natural logarithm of the base of the scale of a band; None without one.

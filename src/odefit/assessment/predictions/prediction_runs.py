@@ -75,26 +75,30 @@ def runs_of(
     for part in parts:
         if isinstance(part, Scenario):
             scenario = next(later)
-            own = prediction_times(problem, scenario)
+            run_times = prediction_times(problem, scenario)
             like, condition = (
                 named_condition(problem, scenario.like),
                 whole.condition(scenario.name),
             )
-            early = own[own < condition.t0]
+            early = run_times[run_times < condition.t0]
             if len(early):
                 raise InputError(
                     f'scenario "{scenario.name}" times: t = {early[0]:g} is before '
                     f"t0 = {condition.t0:g}; leave it out, or give an earlier t0"
                 )
-            if not len(own):
+            if not len(run_times):
                 raise InputError(
                     f'scenario "{scenario.name}" times: expected at least one; give times'
                 )
-            runs.append(Run(condition, own, like, scenario))
+            runs.append(Run(condition, run_times, like, scenario))
         else:
             condition = whole.condition(part)
-            own = _of(times, condition)
-            points = condition.times if own is None else checked_times(own, problem, condition)
+            run_times = _of(times, condition)
+            points = (
+                condition.times
+                if run_times is None
+                else checked_times(run_times, problem, condition)
+            )
             runs.append(Run(condition, points, condition))
     return whole, runs
 
@@ -114,11 +118,11 @@ def refused_on_nodes(what: str) -> InputError:
 
 def checked_times(times: Any, problem: Problem, condition: Condition) -> Array:
     """Return the times of a prediction, strictly increasing; otherwise raise InputError."""
-    found = as_times(times, problem, condition)
-    if found.ndim != 1 or not len(found) or np.isnan(found).any():
+    times_checked = as_times(times, problem, condition)
+    if times_checked.ndim != 1 or not len(times_checked) or np.isnan(times_checked).any():
         expected = "expected a number or a list of numbers, such as [0, 5, 10]"
         raise InputError(f"times: {expected}, got {shown(times)}")
-    return np.unique(found)
+    return np.unique(times_checked)
 
 
 def _with_known_noise(problem: Problem) -> Problem:
@@ -131,13 +135,18 @@ def _with_known_noise(problem: Problem) -> Problem:
     for name in problem.model.observables:
         series = [c.series[name] for c in problem.conditions if name in c.series]
         given = [s.sds for s in series if s.sds is not None and s.sds_given]
-        own = noise.get(name, Noise())
-        if series and len(given) == len(series) and own.sd is None and own.relative is None:
+        noise_of = noise.get(name, Noise())
+        if (
+            series
+            and len(given) == len(series)
+            and noise_of.sd is None
+            and noise_of.relative is None
+        ):
             values = np.unique(np.concatenate(given))
             if len(values) == 1:
-                noise[name] = replace(own, sd=float(values[0]))
+                noise[name] = replace(noise_of, sd=float(values[0]))
     if noise == problem.noise:
         return problem
-    found = copy(problem)
-    found.noise = noise
-    return found
+    problem_copy = copy(problem)
+    problem_copy.noise = noise
+    return problem_copy

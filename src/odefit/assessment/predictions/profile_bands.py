@@ -85,11 +85,11 @@ class ProfileBands:
                     optimum.deviance,
                     optimum.limit,
                 )
-                found = [self._profiled(band, values, condition) for band in linear]
+                profiled = [self._profiled(band, values, condition) for band in linear]
                 if values.better is None or self._control.should_stop():
                     break
                 best = POLISH.run(self._forward, 0, values.better, self._control).vector
-        return [replace(band, better=best is not self._best) for band in found]
+        return [replace(band, better=best is not self._best) for band in profiled]
 
     def _profiled(self, linear: Band, values: FarthestValues, condition: Condition) -> Band:
         """Return the band of one curve."""
@@ -111,9 +111,9 @@ class ProfileBands:
                 end = values.end(name, k, 2 * side - 1)
                 ends[side, k], unsettled[side, k] = end.value, not end.settled
                 if self._control.report is not None:
-                    said = f"{name} in {condition.name}: {done + 1} of {counted(total, 'end')}"
+                    text = f"{name} in {condition.name}: {done + 1} of {counted(total, 'end')}"
                     self._control.report(
-                        Progress(values.evaluations, 0, np.inf, 0, said, "evaluation")
+                        Progress(values.evaluations, 0, np.inf, 0, text, "evaluation")
                     )
             outer = np.stack([values.low[name], values.high[name]])[:, chosen]
             beyond = np.abs(outer - linear.values[chosen]) > (1 + REFUTED) * np.abs(

@@ -24,14 +24,14 @@ def linear_intervals(
 ) -> list[Interval]:
     """Return intervals by linearisation at the estimate, see :class:`LinearBands`."""
     bands = LinearBands(forward, vector)
-    found = []
+    intervals = []
     for quantity in quantities:
         value, gradient = quantity.at(forward, vector)
         if math.isfinite(value):
-            found.append(bands.interval(value, gradient, level))
+            intervals.append(bands.interval(value, gradient, level))
         else:
-            found.append(Interval(value, math.nan, math.nan, math.nan))
-    return found
+            intervals.append(Interval(value, math.nan, math.nan, math.nan))
+    return intervals
 
 
 def profiled_intervals(
@@ -47,8 +47,8 @@ def profiled_intervals(
     if not open_:
         return linear
     chosen = [quantities[i] for i in open_]
-    found = profile_all(forward.problem, vector, level, control, (), chosen)
-    for i, profile in zip(open_, found.profiles, strict=True):
+    profiles = profile_all(forward.problem, vector, level, control, (), chosen)
+    for i, profile in zip(open_, profiles.profiles, strict=True):
         linear[i] = replace(
             linear[i], low=profile.lower, high=profile.upper, lacking=(), undetermined=()
         )
@@ -70,14 +70,14 @@ def sampled_intervals(
         raise InputError(
             f"intervals need at least {MIN_SAMPLES} samples, and there are {len(samples)}"
         )
-    found = []
+    intervals = []
     for quantity in quantities:
         value, _ = quantity.at(forward, vector)
         each = np.array([quantity.at(forward, sample)[0] for sample in samples])
         each = each[np.isfinite(each)]
         if len(each) < MIN_SAMPLES:
-            found.append(Interval(value, math.nan, math.nan, math.nan))
+            intervals.append(Interval(value, math.nan, math.nan, math.nan))
             continue
         low, high = np.quantile(each, [0.5 - level / 2, 0.5 + level / 2])
-        found.append(Interval(value, float(each.std(ddof=1)), float(low), float(high)))
-    return found
+        intervals.append(Interval(value, float(each.std(ddof=1)), float(low), float(high)))
+    return intervals

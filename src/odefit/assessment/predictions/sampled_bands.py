@@ -100,7 +100,7 @@ class SampledBands:
             return trajectory
         outputs = outputs_of(forward, condition, vector, trajectory, names)
         predicted = forward.predictions(condition, vector, trajectory, noise=True)
-        found: dict[str, tuple[Array, Array | None, bool]] = {}
+        curves: dict[str, tuple[Array, Array | None, bool]] = {}
         for name, (output, observable) in outputs.items():
             values = output.array(len(times))
             noisy = None
@@ -109,8 +109,8 @@ class SampledBands:
                 if sds is not None:
                     noise = forward.problem.noise.get(name, Noise())
                     noisy = random_values(noise, values, self._unit * sds, random)
-            found[name] = values, noisy, observable
-        return found
+            curves[name] = values, noisy, observable
+        return curves
 
 
 def _percentiles(curves: Array, level: float) -> Array:

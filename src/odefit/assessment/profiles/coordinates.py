@@ -47,8 +47,8 @@ class Coordinates:
             large = (vector / lower) > (upper / vector)
         reciprocal = slight & large & (lower > 0)
         logarithm = positive & ~slight
-        found = cls(logarithm, reciprocal, problem.lower, problem.upper)
-        a, b = found.of_vector(problem.lower), found.of_vector(problem.upper)
+        coordinates = cls(logarithm, reciprocal, problem.lower, problem.upper)
+        a, b = coordinates.of_vector(problem.lower), coordinates.of_vector(problem.upper)
         return cls(logarithm, reciprocal, np.minimum(a, b), np.maximum(a, b))
 
     def of_vector(self, vector: Array) -> Array:

@@ -43,10 +43,10 @@ def contradicted(
     The points of the other profiles, shape (m,), are given by the coordinate of this unknown, the
     deviance, and the name of their profile.
     """
-    found = refutation(side, sign, first, limit, coordinates, deviances, origins, logarithmic)
-    if found is None:
+    refuting = refutation(side, sign, first, limit, coordinates, deviances, origins, logarithmic)
+    if refuting is None:
         return side
-    return replace(side, limit=math.nan, end="contradicted", reason=found[1])
+    return replace(side, limit=math.nan, end="contradicted", reason=refuting[1])
 
 
 def refutation(

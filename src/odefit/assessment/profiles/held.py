@@ -63,8 +63,8 @@ class HeldUnknown(Common):
         coordinates = Coordinates.of(self._problem, here.vector, here.effects)
         starts = [self._predicted(near, at, coordinates), coordinates.of_vector(here.vector)]
         sensible = here.cost + ASTRAY * self._sd**2
-        found = self._solve(at, starts, coordinates, here.choice, gain, sensible)
-        if isinstance(found, str) and math.isfinite(gain):
+        outcome = self._solve(at, starts, coordinates, here.choice, gain, sensible)
+        if isinstance(outcome, str) and math.isfinite(gain):
             # If the others cannot follow at once, the unknown is pulled instead of held.
             pulled = self._pulled(here)
             again = pulled.point([here], at, gain)
@@ -72,7 +72,7 @@ class HeldUnknown(Common):
             self.minimisations += pulled.minimisations
             if not isinstance(again, str) and (again.at - here.at) * (at - here.at) > 0:
                 return again
-        return found
+        return outcome
 
     def coordinate(self, values: Array) -> Array:
         """Return the coordinates of some values of the unknown."""
@@ -90,18 +90,18 @@ class HeldUnknown(Common):
 
         tolerances = Tolerances(evaluations=evaluations, patience=evaluations + 1, least=gain)
         minimum = minimise(evaluate, start[others], low, high, tolerances)
-        found = minimum.evaluation
-        if found is None:
+        evaluation = minimum.evaluation
+        if evaluation is None:
             return math.inf
         # The predicted gain of a further step is counted.
-        at_end = found.residuals, found.jacobian, minimum.vector
-        return found.cost - promised_decrease(*at_end, low, high)
+        at_end = evaluation.residuals, evaluation.jacobian, minimum.vector
+        return evaluation.cost - promised_decrease(*at_end, low, high)
 
     def _pulled(self, here: Point) -> PulledQuantity:
         coordinate = OwnCoordinate(self._index, self._logarithmic)
-        found = PulledQuantity(self._forward, coordinate, here.vector, here.choice, self._sd**2)
-        found.stiffen(here)
-        return found
+        pulled = PulledQuantity(self._forward, coordinate, here.vector, here.choice, self._sd**2)
+        pulled.stiffen(here)
+        return pulled
 
     def _predicted(self, near: Sequence[Point], at: float, coordinates: Coordinates) -> Array:
         """Return the predicted coordinates, shape (n,).
@@ -109,15 +109,15 @@ class HeldUnknown(Common):
         The step leads to the minimum of the Gauss-Newton model within the bounds; if no bound is
         active, it is the tangent of the implicit function theorem.
         """
-        found = between(near, at, coordinates)
-        if found is not None:
-            return found
+        interpolated = between(near, at, coordinates)
+        if interpolated is not None:
+            return interpolated
         here, others = near[-1], self._others
         u = coordinates.of_vector(here.vector)
         jacobian = here.jacobian * coordinates.derivative(here.vector)
-        own = here.jacobian[:, self._index] * self._factor(here.vector)
+        derivative = here.jacobian[:, self._index] * self._factor(here.vector)
         u[others] += bounded_step(
-            here.residuals + own * (at - here.at),
+            here.residuals + derivative * (at - here.at),
             jacobian[:, others],
             u[others],
             coordinates.lower[others],
@@ -142,19 +142,19 @@ class HeldUnknown(Common):
         def evaluate(u: Array) -> Model | None:
             return self._model(at, u, starts[-1], coordinates)
 
-        found = self._minimised(evaluate, [u[others] for u in starts], low, high, gain, sensible)
-        if isinstance(found, str):
-            return found
-        model, u = found
+        outcome = self._minimised(evaluate, [u[others] for u in starts], low, high, gain, sensible)
+        if isinstance(outcome, str):
+            return outcome
+        model, u = outcome
         gradient = model.full.T @ model.residuals
         column = model.full[:, self._index]
         free = others[unbound(u, gradient[others], low, high)]
         tangent = np.zeros(len(starts[-1]))
         tangent[free] = -_pseudo_solve(model.full[:, free], column)
         along = column + model.full @ tangent
-        own = self._factor(model.vector)
+        factor = self._factor(model.vector)
         tangent *= coordinates.derivative(model.vector)
-        tangent[self._index] = own
+        tangent[self._index] = factor
         return Point(
             at,
             model.cost,
@@ -180,18 +180,20 @@ class HeldUnknown(Common):
             vector = coordinates.natural(everything)
             vector = np.clip(vector, self._problem.lower, self._problem.upper)
             vector[self._index] = 10**at if self._logarithmic else at
-            found = self._projection.evaluate(vector, self._choice)
-        if isinstance(found, Failure):
-            self._choice, self._failure = found.choice, str(found)
+            evaluation = self._projection.evaluate(vector, self._choice)
+        if isinstance(evaluation, Failure):
+            self._choice, self._failure = evaluation.choice, str(evaluation)
             return None
-        e = found.evaluation
+        e = evaluation.evaluation
         self._choice = e.choice
         factor = coordinates.derivative(vector)
         factor[self._index] = self._factor(vector)
         natural = np.zeros_like(e.jacobian)
-        natural[:, self._projection.kept] = found.jacobian
+        natural[:, self._projection.kept] = evaluation.jacobian
         full = natural * factor
-        return Model(e.cost, e.residuals, full[:, self._others], full, natural, e, found.vector)
+        return Model(
+            e.cost, e.residuals, full[:, self._others], full, natural, e, evaluation.vector
+        )
 
 
 def _pseudo_solve(matrix: Array, rhs: Array) -> Array:

@@ -161,8 +161,8 @@ class Minimiser:
         """
         shortest = tangents.correction(new.gaps)
         low, high = self._room(new)
-        own = shortest[: tangents.count]
-        return tangents.unmoved(shortest, near | (own < low) | (own > high))
+        unknown_part = shortest[: tangents.count]
+        return tangents.unmoved(shortest, near | (unknown_part < low) | (unknown_part > high))
 
     def moved(
         self, at: Joint, tangents: Tangents, step: Array, own: Array | None = None
@@ -199,8 +199,8 @@ class Minimiser:
         low, high = self._room(at)
         while True:
             step, part = model.within(radius, whole)
-            own = step[: tangents.count]
-            near = (own <= low + AT_BOUND) | (own >= high - AT_BOUND)
+            unknown_part = step[: tangents.count]
+            near = (unknown_part <= low + AT_BOUND) | (unknown_part >= high - AT_BOUND)
             predicted = model.change(step) + weight * part * float(np.abs(at.gaps).sum())
             ratio, new = -1.0, self.moved(at, tangents, step)
             if not isinstance(new, str):
@@ -251,8 +251,8 @@ class Minimiser:
             if self._stop():
                 return None
             for h in DIFFERENCES:
-                own = h * direction[: tangents.count]
-                if not (near | ((own >= low) & (own <= high))).all():
+                unknown_part = h * direction[: tangents.count]
+                if not (near | ((unknown_part >= low) & (unknown_part <= high))).all():
                     continue
                 beside = self.moved(at, tangents, h * direction)
                 if not isinstance(beside, str):
@@ -293,11 +293,11 @@ class _Quadratic:
     def change(self, step: Array) -> float:
         """Return the decrease of the model from its base point."""
         along = self._tangents.rows @ step
-        found = -float(self._residuals @ along + 0.5 * along @ along)
+        decrease = -float(self._residuals @ along + 0.5 * along @ along)
         if self._bend is not None:
             y = self._parts(step)
-            found -= 0.5 * float(y @ self._bend @ y)
-        return found
+            decrease -= 0.5 * float(y @ self._bend @ y)
+        return decrease
 
     def step(self, damping: float) -> Array:
         """Return the minimum of the damped model within the bounds, shape (w,)."""
@@ -305,10 +305,10 @@ class _Quadratic:
         least = float(self._values[0]) if len(self._values) else 1.0
         shift = max(damping, -1.01 * least if least < 0 else 0.0, 1e-9)
         root = np.sqrt(np.maximum(self._values + shift, 1e-300))
-        wanted = -(self._vectors.T @ self._gradient) / root
-        step = self._shortest + tangents.null @ (self._vectors @ (wanted / root))
-        own = step[:count]
-        if ((own >= self._low - 1e-9) & (own <= self._high + 1e-9)).all():
+        target = -(self._vectors.T @ self._gradient) / root
+        step = self._shortest + tangents.null @ (self._vectors @ (target / root))
+        unknown_part = step[:count]
+        if ((unknown_part >= self._low - 1e-9) & (unknown_part <= self._high + 1e-9)).all():
             return np.asarray(step)
         moves, rest = tangents.null[:count], self._shortest[:count]
         below, above = np.isfinite(self._low), np.isfinite(self._high)
@@ -316,15 +316,15 @@ class _Quadratic:
             np.vstack([moves[below], -moves[above]]),
             np.concatenate([(self._low - rest)[below], (rest - self._high)[above]]),
         )
-        none = np.zeros((0, len(wanted)))
+        none = np.zeros((0, len(target)))
         square = root[:, None] * self._vectors.T
-        active = active_set(none, np.zeros(0), square, wanted, bounds)
+        active = active_set(none, np.zeros(0), square, target, bounds)
         if active is None:  # the gaps cannot be closed within the bounds
-            step[:count] = np.clip(own, self._low, self._high)
+            step[:count] = np.clip(unknown_part, self._low, self._high)
             return np.asarray(step)
         inverse = GeneralisedInverse(bounds.matrix[active], square)
         return np.asarray(
-            self._shortest + tangents.null @ inverse.solve(bounds.values[active], wanted)
+            self._shortest + tangents.null @ inverse.solve(bounds.values[active], target)
         )
 
     def within(self, radius: float, whole: Array) -> tuple[Array, float]:

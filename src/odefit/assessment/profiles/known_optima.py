@@ -34,16 +34,16 @@ def known_optima(
     assert isinstance(first, Evaluation), "the estimate has been evaluated before"
     ignored = undetermined(first.information, sizes_at(best.problem, best.vector))
     sizes = expected_sizes(best.problem)
-    found = [best.vector]
+    optima = [best.vector]
     for vector in known:
         at = forward.evaluate(vector, UNDECIDED)
         if isinstance(at, Failure) or best.deviance.at(at.cost) > best.limit:
             continue
-        if not any(close(vector, x, NEAR, sizes, ignored) for x in found) and not _passed(
+        if not any(close(vector, x, NEAR, sizes, ignored) for x in optima) and not _passed(
             forward, best, vector, at, sides
         ):
-            found.append(vector)
-    return found[1:]
+            optima.append(vector)
+    return optima[1:]
 
 
 def _passed(

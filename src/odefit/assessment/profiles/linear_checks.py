@@ -177,15 +177,15 @@ def _roots(
     middle = first.at
     gain = 0.5 * GAIN * limit * deviance.variance
     half = float(np.max(np.abs(ends - middle)))  # a bound may have cut off the other one
-    found = []
+    roots = []
     for end in ends:
         if half == 0 or abs(end - middle) < 1e-3 * half:
-            found.append(1.0)
+            roots.append(1.0)
             continue
         cost = family.lowest(first, float(end), gain, REFIT_EVALUATIONS)
         expected = deviance.root(limit) * abs(end - middle) / half
-        found.append(deviance.root(deviance.at(cost)) / expected if cost < math.inf else math.inf)
-    return found[0], found[1]
+        roots.append(deviance.root(deviance.at(cost)) / expected if cost < math.inf else math.inf)
+    return roots[0], roots[1]
 
 
 def _tied(

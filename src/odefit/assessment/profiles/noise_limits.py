@@ -41,26 +41,26 @@ def limits_by_unknown(
     if not forward.likelihood:
         return {}
     fits = SimulatedFits.for_limits(forward, vector, evaluation)
-    own = {}
+    limits_of = {}
     if fits is not None:
         identity = np.eye(len(vector))
         for index in map(int, fits.unknowns):
             limit = float(np.quantile(fits.deviances(identity[[index]]), level))
-            own[index] = limit, limit
-    return own | _of_noise(forward, vector, evaluation, level)
+            limits_of[index] = limit, limit
+    return limits_of | _of_noise(forward, vector, evaluation, level)
 
 
 def _of_noise(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, level: float
 ) -> dict[int, tuple[float, float]]:
     counted = adjusted_dispersions(forward, vector, evaluation, level)
-    found = {d.index: d.limits for d in counted}
+    limits = {d.index: d.limits for d in counted}
     fits = SimulatedFits.of(forward, vector, evaluation)
     if fits is not None:
-        found |= fits.limits_of_scales(level)
-    if found:
+        limits |= fits.limits_of_scales(level)
+    if limits:
         return {
-            i: (max(low, LEAST_LIMIT), max(high, LEAST_LIMIT)) for i, (low, high) in found.items()
+            i: (max(low, LEAST_LIMIT), max(high, LEAST_LIMIT)) for i, (low, high) in limits.items()
         }
     free = ~bounds_touched(forward.problem, vector)
     jacobian = np.where(free, evaluation.information, 0.0)
@@ -68,13 +68,13 @@ def _of_noise(
     freedom = noise_freedom(forward, vector, jacobian, basis)
     if freedom is None or not freedom.enough:
         return {}
-    found = {}
+    limits = {}
     for column, index in enumerate(freedom.unknowns):
         if freedom.factors[column]:
-            own = freedom.logarithms[:, column] != 0.0
-            degrees = float(freedom.share[own].sum())
-            found[int(index)] = noise_limits(float(own.sum()), degrees, level)
-    return found
+            on_noise = freedom.logarithms[:, column] != 0.0
+            degrees = float(freedom.share[on_noise].sum())
+            limits[int(index)] = noise_limits(float(on_noise.sum()), degrees, level)
+    return limits
 
 
 def noise_limits(count: float, degrees: float, level: float) -> tuple[float, float]:

@@ -111,8 +111,8 @@ class HeldOnNodes:
         self._found: list[NodePoint] = []
 
     def _at(self, vector: Array) -> float:
-        own = float(vector[self._index])
-        return math.log10(own) if self._logarithmic else own
+        value = float(vector[self._index])
+        return math.log10(value) if self._logarithmic else value
 
     def first(self) -> NodePoint | str:
         """Return the point of the optimum, or why there is none."""
@@ -126,10 +126,10 @@ class HeldOnNodes:
             problem = JointProblem(self._forward, times, x)
             states = []
             for condition, t in zip(self._problem.conditions, times, strict=True):
-                found = self._forward.trajectory(x, condition.name, t, sensitivities=False)
-                if isinstance(found, Failure):
-                    return str(found)
-                states.append(self._with_switched(condition, found))
+                trajectory = self._forward.trajectory(x, condition.name, t, sensitivities=False)
+                if isinstance(trajectory, Failure):
+                    return str(trajectory)
+                states.append(self._with_switched(condition, trajectory))
             coordinates = Straightened.of(self._problem, units)
             unknowns, nodes = coordinates.of_vector(x), problem.of_nodes(np.concatenate(states))
             at = self._evaluated(problem, coordinates, unknowns, nodes)
@@ -169,26 +169,26 @@ class HeldOnNodes:
         problem, coordinates = here.problem, Straightened.of(self._problem, here.units)
         unknowns, nodes = self._predicted(points, at, coordinates)
         minimiser = self._minimiser(problem, coordinates, self._others)
-        found = self._converged(minimiser.minimise(unknowns, nodes, gain, here.bend))
+        outcome = self._converged(minimiser.minimise(unknowns, nodes, gain, here.bend))
         self.minimisations += 1
-        steps = 0 if isinstance(found, str) else found.steps
+        steps = 0 if isinstance(outcome, str) else outcome.steps
         for _ in range(MAX_REFINEMENTS):
-            if isinstance(found, str):
-                return found
-            finer = problem.finer(found.at)
+            if isinstance(outcome, str):
+                return outcome
+            finer = problem.finer(outcome.at)
             if finer is None:
                 break
-            refined = JointProblem(self._forward, finer, found.at.vector)
+            refined = JointProblem(self._forward, finer, outcome.at.vector)
             self.evaluations += 1
-            carried = refined.carried(problem, found.at, coordinates)
+            carried = refined.carried(problem, outcome.at, coordinates)
             if isinstance(carried, str):
                 return carried
             problem = refined
             minimiser = self._minimiser(problem, coordinates, self._others)
-            found = self._converged(minimiser.minimise(found.at.unknowns, carried, gain, None))
-        if isinstance(found, str):
-            return found
-        stiffness = problem.stiffness(found.at)
+            outcome = self._converged(minimiser.minimise(outcome.at.unknowns, carried, gain, None))
+        if isinstance(outcome, str):
+            return outcome
+        stiffness = problem.stiffness(outcome.at)
         if stiffness > UNSTABLE:
             reason = (
                 "the best fits follow an unstable solution from there on: a change of the "
@@ -197,7 +197,7 @@ class HeldOnNodes:
             )
             far = abs(at - here.at) > CLOSE * abs(at - self._origin)
             return reason if far else Final(reason)
-        return self._point(at, problem, coordinates, found, steps, stiffness)
+        return self._point(at, problem, coordinates, outcome, steps, stiffness)
 
     def best(self) -> Array:
         """Return the best fit reached from the lowest point so far, shape (n,).
@@ -205,8 +205,8 @@ class HeldOnNodes:
         No unknown is held. At least one point must exist.
         """
         point = min(self._found, key=lambda p: p.cost)
-        found = self._released(point, FIRST_GAIN * self._unit)
-        return point.vector if found is None else found
+        released = self._released(point, FIRST_GAIN * self._unit)
+        return point.vector if released is None else released
 
     def optima(self, highest: float, gain: float) -> Array:
         """Return the optima of all unknowns reached from this side, shape (k, n).
@@ -222,17 +222,17 @@ class HeldOnNodes:
             for k, p in enumerate(points)
             if k == len(points) - 1 or (k > 0 and costs[k - 1] > costs[k] <= costs[k + 1])
         ]
-        found = [self._released(p, gain) for p in begun]
+        released = [self._released(p, gain) for p in begun]
         self.minimisations += len(begun)
-        return np.array([f for f in found if f is not None]).reshape(-1, len(self._optimum))
+        return np.array([f for f in released if f is not None]).reshape(-1, len(self._optimum))
 
     def _released(self, point: NodePoint, gain: float) -> Array | None:
         """Return the best fit reached from a point with nothing held; None if there is none."""
         coordinates = Straightened.of(self._problem, point.units)
         minimiser = self._minimiser(point.problem, coordinates, self._everything)
         unknowns = coordinates.of_vector(point.vector)
-        found = self._converged(minimiser.minimise(unknowns, point.nodes, gain, None))
-        return None if isinstance(found, str) else found.at.vector
+        outcome = self._converged(minimiser.minimise(unknowns, point.nodes, gain, None))
+        return None if isinstance(outcome, str) else outcome.at.vector
 
     # ------------------------------------------------------------------------------------------
 
@@ -240,10 +240,10 @@ class HeldOnNodes:
         self, problem: JointProblem, coordinates: Straightened, unknowns: Array, nodes: Array
     ) -> Joint | str:
         self.evaluations += 1
-        found = problem.evaluate(coordinates, unknowns, nodes, self._choice)
-        if not isinstance(found, str):
-            self._choice = found.choice
-        return found
+        evaluated = problem.evaluate(coordinates, unknowns, nodes, self._choice)
+        if not isinstance(evaluated, str):
+            self._choice = evaluated.choice
+        return evaluated
 
     def _converged(self, found: JoinedMinimum | str) -> JoinedMinimum | str:
         """Return a minimum, or a reason: the best point so far is not on the profile."""
@@ -274,9 +274,9 @@ class HeldOnNodes:
                 both = (here.tangent != 0) & (before.tangent != 0)
                 unknowns += np.where(both, factor * (slope - old), 0.0)
                 nodes += factor * (here.nodes_tangent - before.nodes_tangent)
-        own = np.full(len(unknowns), 10**at if self._logarithmic else at)
+        value_column = np.full(len(unknowns), 10**at if self._logarithmic else at)
         unknowns = np.clip(unknowns, coordinates.lower, coordinates.upper)
-        unknowns[self._index] = coordinates.of_vector(own)[self._index]
+        unknowns[self._index] = coordinates.of_vector(value_column)[self._index]
         return unknowns, nodes
 
     def _point(
@@ -293,8 +293,8 @@ class HeldOnNodes:
         n, vector = len(here.vector), here.vector
         minimiser = self._minimiser(problem, coordinates, self._others)
         bend = minimiser.curvature(here, tangents, near, minimum.multipliers)
-        own = math.log(10) * float(vector[self._index]) if self._logarithmic else 1.0
-        factor = own / coordinates.derivative(vector)[self._index]
+        derivative = math.log(10) * float(vector[self._index]) if self._logarithmic else 1.0
+        factor = derivative / coordinates.derivative(vector)[self._index]
         column = here.by_coordinate[:, self._index] * factor
         condition = here.gaps_by_coordinate[:, self._index] * factor
         # First a step that satisfies the conditions, then the one of these that stays at a minimum.
@@ -320,11 +320,11 @@ class HeldOnNodes:
         full = np.zeros(here.by_coordinate.shape[1])
         full[tangents.columns] = along
         tangent = full[:n] * coordinates.derivative(vector)
-        tangent[self._index] = own
+        tangent[self._index] = derivative
         nodes_tangent = np.zeros_like(here.nodes)
         nodes_tangent[problem.inner] = full[n:].reshape(len(problem.inner), -1)
         units = problem.units(here, coordinates)
-        found = NodePoint(
+        node_point = NodePoint(
             at,
             here.cost,
             # At a minimum, the derivative of the Lagrangian by the unknown alone.
@@ -344,5 +344,5 @@ class HeldOnNodes:
             bend=bend,
             stiffness=stiffness,
         )
-        self._found.append(found)
-        return found
+        self._found.append(node_point)
+        return node_point

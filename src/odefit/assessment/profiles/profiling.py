@@ -101,8 +101,8 @@ def profile_all(
                 if control.report is not None:
                     objective = 2 * best.deviance.minimum
                     total = max(len(sides), len(tasks))
-                    said = f"{task.key}, {len(sides)} of {total} sides"
-                    control.report(Progress(len(sides), failed, objective, 0, said, "side"))
+                    text = f"{task.key}, {len(sides)} of {total} sides"
+                    control.report(Progress(len(sides), failed, objective, 0, text, "side"))
                 if not len(side.better) or adoption == MAX_ADOPTIONS or control.should_stop():
                     continue
                 refit = POLISH.run(forward, 0, side.better, control)
@@ -273,8 +273,8 @@ def _traced(
     """Yield the sides in the order of the tasks, whatever the order in which they finish."""
     known: dict[Task, Side] = {}
     if checkpoint is not None:
-        found = {t: checkpoint.find(t, best.vector) for t in tasks}
-        known = {task: side for task, side in found.items() if side is not None}
+        finished = {t: checkpoint.find(t, best.vector) for t in tasks}
+        known = {task: side for task, side in finished.items() if side is not None}
     todo = [task for task in tasks if task not in known]
     work = Work(
         partial(able_to_integrate, best.problem, best.vector, None), partial(traced_side, best)
@@ -324,7 +324,7 @@ def _assembled(
     assert isinstance(evaluation, Evaluation), "the optimum has been evaluated before"
     at = forward, vector, evaluation
     uncertainty = checked(*at, assess_uncertainty(*at, level))
-    found = []
+    profiles = []
     for low, high in zip(tasks[::2], tasks[1::2], strict=True):
         if low not in sides and high not in sides:
             continue
@@ -347,7 +347,7 @@ def _assembled(
         for k in members:
             if uncertainty.trouble.get(forward.problem.keys[k]) is Trouble.NO_EFFECT:
                 directions += _no_effect(forward.problem.keys[k])
-        found.append(
+        profiles.append(
             assembled(
                 low.key,
                 text,
@@ -362,7 +362,7 @@ def _assembled(
                 apart.get(low.key, ()),
             )
         )
-    return tuple(found)
+    return tuple(profiles)
 
 
 def _no_effect(key: str) -> list[Direction]:

@@ -119,7 +119,7 @@ class PulledQuantity(Common):
         here = near[-1]
         self._choice = here.choice
         coordinates = Coordinates.of(self._problem, here.vector, here.effects)
-        found = here
+        nearest = here
         points = near
         for _ in range(PULLS):
             # At a minimum, slope + pull^2 (g - z) is zero.
@@ -143,11 +143,11 @@ class PulledQuantity(Common):
             if isinstance(minimum, str):
                 return minimum
             model, u = minimum
-            found = self._point(model, u, coordinates)
-            if abs(found.at - at) <= LANDING * abs(at - here.at):
+            nearest = self._point(model, u, coordinates)
+            if abs(nearest.at - at) <= LANDING * abs(at - here.at):
                 break
-            points = [found]
-        return found
+            points = [nearest]
+        return nearest
 
     def _point(self, model: Model, u: Array, coordinates: Coordinates) -> Point:
         jacobian = model.full[:-1]
@@ -178,9 +178,9 @@ class PulledQuantity(Common):
         self, near: Sequence[Point], at: float, centre: float, coordinates: Coordinates
     ) -> Array:
         """Return the predicted coordinates, shape (n,), as for an unknown."""
-        found = between(near, at, coordinates)
-        if found is not None:
-            return found
+        interpolated = between(near, at, coordinates)
+        if interpolated is not None:
+            return interpolated
         here = near[-1]
         u = coordinates.of_vector(here.vector)
         _, by = self._quantity.at(self._forward, here.vector, here.choice)
@@ -199,21 +199,21 @@ class PulledQuantity(Common):
         with np.errstate(all="ignore"):
             vector = coordinates.natural(u)
             vector = np.clip(vector, self._problem.lower, self._problem.upper)
-            found = self._forward.evaluate(vector, self._choice)
-            if isinstance(found, Failure):
-                self._choice, self._failure = found.choice, str(found)
+            evaluation = self._forward.evaluate(vector, self._choice)
+            if isinstance(evaluation, Failure):
+                self._choice, self._failure = evaluation.choice, str(evaluation)
                 return None
-            self._choice = found.choice
-            value, gradient = self._quantity.at(self._forward, vector, found.choice)
+            self._choice = evaluation.choice
+            value, gradient = self._quantity.at(self._forward, vector, evaluation.choice)
         if not (math.isfinite(value) and np.isfinite(gradient).all()):
             self._failure = f"'{self._quantity.text}' is {value:g}"
             return None
         extra = self._pull * (value - centre)
-        residuals = np.append(found.residuals, extra)
-        full = np.vstack([found.jacobian, self._pull * gradient[None, :]])
+        residuals = np.append(evaluation.residuals, extra)
+        full = np.vstack([evaluation.jacobian, self._pull * gradient[None, :]])
         full *= coordinates.derivative(vector)
-        cost = found.cost + 0.5 * extra**2
-        return Model(cost, residuals, full, full, found.jacobian, found, vector)
+        cost = evaluation.cost + 0.5 * extra**2
+        return Model(cost, residuals, full, full, evaluation.jacobian, evaluation, vector)
 
 
 def _least_cost_direction(jacobian: Array, by: Array) -> tuple[Array, float]:

@@ -80,21 +80,21 @@ class Quantity:
         condition = forward.problem.condition(self.experiment)
         if self.time is not None:
             times = np.array([self.time])
-            found = forward.trajectory(vector, self.experiment, times, choice=choice)
-            if isinstance(found, Failure):
+            trajectory = forward.trajectory(vector, self.experiment, times, choice=choice)
+            if isinstance(trajectory, Failure):
                 return float("nan"), np.zeros(n)
             name = self.expression.text
             with np.errstate(all="ignore"):
                 if name in forward.problem.model.observables:
-                    value = forward.predictions(condition, vector, found)[name].take(
+                    value = forward.predictions(condition, vector, trajectory)[name].take(
                         np.array([0]), 1
                     )
                     gradient = value.gradient(n, 1)[0]
                     return float(np.asarray(value.value)[0]), np.asarray(gradient)
             row = forward.field.states.index(name)
             gradient = np.zeros(n)
-            gradient[list(found.unknowns)] = found.sensitivities[0, row]
-            return float(found.states[0, row]), gradient
+            gradient[list(trajectory.unknowns)] = trajectory.sensitivities[0, row]
+            return float(trajectory.states[0, row]), gradient
         scalars = condition.scalars
         bounds = {**condition.initial, **scalars}
         unknowns = {

@@ -140,9 +140,9 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
     side = replace(side, evaluations=counts[0], minimisations=counts[1])
     if tried is None:
         return side
-    found = tried if side.end in ("failed", "points") else side
+    result = tried if side.end in ("failed", "points") else side
     return replace(
-        found,
+        result,
         evaluations=tried.evaluations + side.evaluations,
         minimisations=tried.minimisations + side.minimisations,
     )

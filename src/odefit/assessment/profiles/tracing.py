@@ -159,8 +159,8 @@ class _Tracer:
                 return self.ended(points, None, "better", better=here.vector)
             if self.root(here) >= 1:
                 if len(points) == 1:
-                    said = "the refit at the estimate fits worse than the estimate itself"
-                    return self.ended(points, None, "failed", said)
+                    reason = "the refit at the estimate fits worse than the estimate itself"
+                    return self.ended(points, None, "failed", reason)
                 break
             if here.at == self.edge:
                 return self.ended(points, None, "bound")
@@ -168,24 +168,24 @@ class _Tracer:
                 return self.ended(points, None, "points", f"it takes more than {MAX_POINTS} points")
             most = self.most or (MAX_EVALUATIONS if here.steps is None else MAX_ON_NODES)
             if self.family.evaluations - self.counts[0] > most:
-                said = f"it takes more than {most} evaluations of the model"
-                return self.ended(points, None, "points", said)
+                reason = f"it takes more than {most} evaluations of the model"
+                return self.ended(points, None, "points", reason)
             if self.flat(points):
                 return self.ended(points, None, "flat")
             if self.stop():
                 return self.ended(points, None, "stopped")
-            wanted = min(self.wanted_step(here), growth * step, self.first_step(step))
+            length = min(self.wanted_step(here), growth * step, self.first_step(step))
             before = self.family.evaluations
-            found, step, held = self.advance(points, wanted)
-            if isinstance(found, str):
+            point, step, held = self.advance(points, length)
+            if isinstance(point, str):
                 if self.stop():
                     return self.ended(points, None, "stopped")
-                return self.ended(points, None, "failed", found)
-            if self.blocked(here, found, step):
-                return self.ended([*points, found], None, "bound")
+                return self.ended(points, None, "failed", point)
+            if self.blocked(here, point, step):
+                return self.ended([*points, point], None, "bound")
             spent = self.family.evaluations - before
-            growth = self.growth(held, spent if found.steps is None else found.steps)
-            points.append(found)
+            growth = self.growth(held, spent if point.steps is None else point.steps)
+            points.append(point)
         end, points = self.interval_end(points)
         if end is None:
             better = next((p for p in points if self.rise(p) < -BETTER), None)
@@ -249,31 +249,31 @@ class _Tracer:
         """Return the next point, the step to it, and whether the prediction held."""
         here = points[-1]
         shorter = 1.0
-        found: Point | str = ""
+        point: Point | str = ""
         for _ in range(MAX_REPEATS):
             at = here.at + self.sign * wanted * shorter
             if self.sign * (at - self.edge) >= -1e-3 * wanted * shorter:
                 at = self.edge
-            found = self.family.point(points[-2:], at, self.gain)
-            if isinstance(found, Final):
+            point = self.family.point(points[-2:], at, self.gain)
+            if isinstance(point, Final):
                 break
-            if isinstance(found, str):
+            if isinstance(point, str):
                 shorter *= 0.25
             else:
-                held = self.held(here, found)
-                if held or self.root(found) - self.root(here) <= JUMP:
-                    return found, abs(at - here.at), held
+                held = self.held(here, point)
+                if held or self.root(point) - self.root(here) <= JUMP:
+                    return point, abs(at - here.at), held
                 # Perhaps another branch: repeat from the present point, then with a shorter step.
                 still = replace(here, tangent=np.zeros_like(here.tangent))
                 again = self.family.point([still], at, self.gain)
-                if not isinstance(again, str) and again.cost < found.cost:
-                    found = again
-                if self.root(found) - self.root(here) <= JUMP:
-                    return found, abs(at - here.at), False
-                shorter *= max(0.25, min(0.5, STEP / (self.root(found) - self.root(here))))
+                if not isinstance(again, str) and again.cost < point.cost:
+                    point = again
+                if self.root(point) - self.root(here) <= JUMP:
+                    return point, abs(at - here.at), False
+                shorter *= max(0.25, min(0.5, STEP / (self.root(point) - self.root(here))))
             if self.stop():
                 break
-        return found, wanted * shorter, False
+        return point, wanted * shorter, False
 
     def held(self, here: Point, found: Point) -> bool:
         """Return whether the deviance is at most as predicted from the previous point."""
@@ -311,25 +311,25 @@ class _Tracer:
         for _ in range(MAX_REFITS):
             at = self.crossing(low, high)
             nearer = [high, low] if abs(at - low.at) < abs(at - high.at) else [low, high]
-            found = self.family.point(nearer, at, 0.1 * self.gain)
-            if isinstance(found, str):
+            nearer_fit = self.family.point(nearer, at, 0.1 * self.gain)
+            if isinstance(nearer_fit, str):
                 return None, [*kept, *beyond]
-            slope, _ = self.derivatives(found)
-            (kept if self.root(found) < 1 else beyond).append(found)
-            if self.rise(found) < -BETTER:
+            slope, _ = self.derivatives(nearer_fit)
+            (kept if self.root(nearer_fit) < 1 else beyond).append(nearer_fit)
+            if self.rise(nearer_fit) < -BETTER:
                 return None, [*kept, *beyond]
-            shift = (1 - self.rise(found)) / slope if slope > 0 else math.inf
-            reach = abs(found.at - self.first.at)
+            shift = (1 - self.rise(nearer_fit)) / slope if slope > 0 else math.inf
+            reach = abs(nearer_fit.at - self.first.at)
             if abs(shift) <= END_ACCURACY * reach:
                 points = sorted([*kept, *beyond], key=lambda p: self.sign * p.at)
-                return found.at + self.sign * shift, points
+                return nearer_fit.at + self.sign * shift, points
             if abs(high.at - low.at) <= END_ACCURACY * reach:
                 # A step of the profile: the interval ends there.
                 return high.at, sorted([*kept, *beyond], key=lambda p: self.sign * p.at)
-            if self.rise(found) < 1:
-                low = found
+            if self.rise(nearer_fit) < 1:
+                low = nearer_fit
             else:
-                high = found
+                high = nearer_fit
             if self.stop():
                 break
         return None, [*kept, *beyond]
@@ -358,19 +358,19 @@ class _Tracer:
 
     def filled(self, points: list[Point]) -> list[Point]:
         """Return the points, with fits between those whose cubic is uncertain."""
-        found = sorted(points, key=lambda p: self.sign * p.at)
-        most = {p.at: math.inf for p in found}  # departures above which fits do not help
+        filled_points = sorted(points, key=lambda p: self.sign * p.at)
+        most = {p.at: math.inf for p in filled_points}  # departures above which fits do not help
         for _ in range(MAX_BETWEEN):
             uncertain = [
                 (departure, k)
-                for k, (low, high) in enumerate(pairwise(found))
+                for k, (low, high) in enumerate(pairwise(filled_points))
                 if UNCERTAIN < (departure := self.departure(low, high)) < most[low.at]
                 and min(self.rise(low), self.rise(high)) < 1
             ]
             if not uncertain or self.stop():
                 break
             departure, k = max(uncertain)
-            low, high = found[k : k + 2]
+            low, high = filled_points[k : k + 2]
             middle = 0.5 * (low.at + high.at)
             point = self.family.point([low, high], middle, ROUGH * self.gain)
             if isinstance(point, str) or not (
@@ -378,10 +378,10 @@ class _Tracer:
             ):
                 most[low.at] = 0.0
             else:
-                found.insert(k + 1, point)
+                filled_points.insert(k + 1, point)
                 # By half at a kink, by more if the curve is smooth, and not at all at a jump.
                 most[low.at] = most[point.at] = SMALLER * departure
-        return found
+        return filled_points
 
     def departure(self, low: Point, high: Point) -> float:
         """Return the largest possible departure of the cubic between two points from a parabola."""

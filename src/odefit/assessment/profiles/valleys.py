@@ -47,10 +47,10 @@ def other_optima(forward: ForwardMap, best: Optimum, sides: Sequence[Side]) -> l
     assert isinstance(first, Evaluation), "the estimate has been evaluated before"
     # An optimum that one integration cannot follow cannot be traced from either.
     evaluated = [(x, forward.evaluate(x, UNDECIDED)) for side in sides for x in side.optima]
-    found = [(x, e) for x, e in evaluated if isinstance(e, Evaluation)]
-    found.sort(key=lambda pair: pair[1].cost)
+    evaluations = [(x, e) for x, e in evaluated if isinstance(e, Evaluation)]
+    evaluations.sort(key=lambda pair: pair[1].cost)
     known, others = [first.residuals], []
-    for x, e in found:
+    for x, e in evaluations:
         if best.deviance.at(e.cost) > HIGHEST * best.limit:
             break
         nearest = min(float(np.sum((e.residuals - r) ** 2)) for r in known)
@@ -66,21 +66,21 @@ OTHER = 0.05
 
 def merged(best: Optimum, tasks: Sequence[Task], sides: dict[Task, Side]) -> dict[Task, Side]:
     """Return the sides of the tasks, each the lowest of the curves of all valleys."""
-    sides, found = with_points(best, sides), {}
+    sides, lowest = with_points(best, sides), {}
     for task in tasks:
         others = [(t, s) for t, s in sides.items() if t != t.side and t.key == task.key]
         if task in sides:
-            own = [(t.inward or bool(t.fit), s) for t, s in others if t.side == task]
-            curves = [sides[task], *(s for no_end, s in own if not no_end)]
-            back = [s for no_end, s in own if no_end]
+            curves_of = [(t.inward or bool(t.fit), s) for t, s in others if t.side == task]
+            curves = [sides[task], *(s for no_end, s in curves_of if not no_end)]
+            back = [s for no_end, s in curves_of if no_end]
             across = [s for t, s in others if t.side != task]
             first = best.first(task)
-            found[task] = (
+            lowest[task] = (
                 lowest_of(curves, task.sign, first, best.limit, back, across)
                 if others
                 else curves[0]
             )
-    return found
+    return lowest
 
 
 def lowest_of(
@@ -109,15 +109,15 @@ def lowest_of(
 
     def others(side: Side, outward: Array) -> Array:
         """Return the lowest deviance of all other curves; infinite if there are none."""
-        found = np.full(len(outward), math.inf)
+        lowest = np.full(len(outward), math.inf)
         for other in curves:
             if other is not side:
                 start = [0.0] if other is sides[0] else []
                 at = np.concatenate([start, sign * (other.at - first)])
                 deviances = np.concatenate([start, other.deviances])
                 slopes = np.concatenate([start, sign * other.slopes])
-                found = np.minimum(found, between(at, deviances, slopes, outward))
-        return found
+                lowest = np.minimum(lowest, between(at, deviances, slopes, outward))
+        return lowest
 
     def unanswered(side: Side) -> bool:
         """Return whether a curve ends unfinished, on this side and below all others."""
@@ -172,9 +172,9 @@ def with_points(best: Optimum, sides: Mapping[Task, Side]) -> dict[Task, Side]:
 
     A point off its curve lies in another valley and remains separate.
     """
-    found = {task: side for task, side in sides.items() if not task.fit}
+    curves = {task: side for task, side in sides.items() if not task.fit}
     for task, point in sides.items():
-        curve = found.get(task.curve)
+        curve = curves.get(task.curve)
         if not task.fit or curve is None:
             continue
         if _belongs(point, whole_curve(best, task.curve, curve), OTHER * best.limit):
@@ -186,13 +186,13 @@ def with_points(best: Optimum, sides: Mapping[Task, Side]) -> dict[Task, Side]:
                 vectors=np.concatenate([curve.vectors, point.vectors]),
             )
         else:
-            found[task] = replace(point, evaluations=0, minimisations=0)
-        found[task.curve] = replace(
+            curves[task] = replace(point, evaluations=0, minimisations=0)
+        curves[task.curve] = replace(
             curve,
             evaluations=curve.evaluations + point.evaluations,
             minimisations=curve.minimisations + point.minimisations,
         )
-    return found
+    return curves
 
 
 def _belongs(point: Side, curve: tuple[Array, Array, Array], tolerance: float) -> bool:
@@ -203,11 +203,11 @@ def _belongs(point: Side, curve: tuple[Array, Array, Array], tolerance: float) -
     at, deviances, _ = curve
     if not len(point.at) or not at.min() < point.at[0] < at.max():
         return False
-    found, expected = float(point.deviances[0]), float(between(*curve, point.at)[0])
+    deviance, expected = float(point.deviances[0]), float(between(*curve, point.at)[0])
     before = deviances[np.argmax(np.where(at < point.at[0], at, -math.inf))]
     after = deviances[np.argmin(np.where(at > point.at[0], at, math.inf))]
     highest = max(expected + tolerance, float(before), float(after))
-    return expected - tolerance <= found <= highest
+    return expected - tolerance <= deviance <= highest
 
 
 def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -> list[Task]:
@@ -217,11 +217,11 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
     a point is needed on the curve that is lowest there, unless the cubic is close to both curves.
     Such a point can also show that the cubic on its other side is uncertain.
     """
-    curves, found = with_points(best, sides), []
+    curves, points_to_add = with_points(best, sides), []
     for task, side in merged(best, tasks, dict(sides)).items():
         if task.quantity is not None:
             continue
-        own = {
+        curves_of = {
             t: whole_curve(best, t, s)
             for t, s in curves.items()
             if t.key == task.key and not t.fit and (t.start or t == task)
@@ -230,7 +230,7 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
         vectors = np.concatenate([best.vector[None, :], side.vectors])
         order = np.argsort(task.sign * at)
         for low, high in pairwise(order):
-            ends = [_containing(own, at[k], deviances[k]) for k in (low, high)]
+            ends = [_containing(curves_of, at[k], deviances[k]) for k in (low, high)]
             if not all(ends) or deviances[[low, high]].min() >= best.limit:
                 continue
             common = [t for t in ends[0] if t in ends[1]]
@@ -242,11 +242,11 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
                     middle = replace(common[0], at=float(at[low] + 0.5 * step))
                     both = [replace(middle, fit=tuple(map(float, vectors[k]))) for k in begins]
                     # From the worse one only if there was no point from the better one.
-                    found += [t for t in both if t not in sides][:1]
+                    points_to_add += [t for t in both if t not in sides][:1]
                 continue
             inner = np.linspace(at[low], at[high], 41)[1:-1]
             cubic = between(at[[low, high]], deviances[[low, high]], slopes[[low, high]], inner)
-            first, second = (between(*own[t[0]], inner) for t in ends)
+            first, second = (between(*curves_of[t[0]], inner) for t in ends)
             lowest = np.minimum(first, second)
             known = np.isfinite(lowest)
             if np.abs(cubic - lowest)[known].max(initial=0.0) <= UNCERTAIN * best.limit:
@@ -256,8 +256,8 @@ def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -
             for k, curve, beside in ((low, ends[0][0], kink - 2), (high, ends[1][0], kink + 1)):
                 if 0 <= beside < len(inner):
                     fit = tuple(map(float, vectors[k]))
-                    found.append(replace(curve, at=float(inner[beside]), fit=fit))
-    return [task for task in found if task not in sides]
+                    points_to_add.append(replace(curve, at=float(inner[beside]), fit=fit))
+    return [task for task in points_to_add if task not in sides]
 
 
 def whole_curve(best: Optimum, task: Task, side: Side) -> tuple[Array, Array, Array]:
@@ -289,7 +289,7 @@ def refuted(
 
     The value of an expression may need an integration: only unknowns are compared.
     """
-    found, starts = dict(sides), {}
+    kept, starts = dict(sides), {}
     scaling = Scaling.of(best.problem)
     for task, side in sides.items():
         others = [(t, s) for t, s in sides.items() if t.key != task.key and len(s.at)]
@@ -306,11 +306,11 @@ def refuted(
             [t.key for t, s in others for _ in s.at],
             bool(scaling.logarithmic[task.index]),
         )
-        found[task] = contradicted(*arguments)
+        kept[task] = contradicted(*arguments)
         refuting = refutation(*arguments)
         if refuting is not None:
             starts[task] = tuple(map(float, vectors[refuting[0]]))
-    return found, starts
+    return kept, starts
 
 
 def starts_again(
@@ -323,7 +323,7 @@ def starts_again(
     """
     scaling = Scaling.of(best.problem)
     known = list(known)
-    found = []
+    tasks_again = []
     for task, fit in refuting.items():
 
         def outward(vector: tuple[float, ...], task: Task = task) -> float:
@@ -335,9 +335,9 @@ def starts_again(
             if t.start and t.side == task and not t.inward and outward(t.start) > outward(fit)
         ]
         new = [t for t in back if t not in known]
-        own = replace(task, start=fit)
-        found += new or ([own] if own not in known else [])
-    return found
+        restarted = replace(task, start=fit)
+        tasks_again += new or ([restarted] if restarted not in known else [])
+    return tasks_again
 
 
 def between(at: Array, deviances: Array, slopes: Array, wanted: Array) -> Array:

@@ -81,9 +81,9 @@ def _with_sentence(
 ) -> Profile:
     from dataclasses import replace
 
-    said = [f"{interval_words(profile)}: {_verdict_words(profile)}."]
-    said += [d.sentence for d in directions if profile.verdict is Verdict.STRUCTURALLY_NOT]
-    said += [
+    sentences = [f"{interval_words(profile)}: {_verdict_words(profile)}."]
+    sentences += [d.sentence for d in directions if profile.verdict is Verdict.STRUCTURALLY_NOT]
+    sentences += [
         f"The {side} end was not found: {reason}."
         for side, reason, end in zip(("lower", "upper"), profile.reasons, profile.ends, strict=True)
         if reason and end not in ("limit", *OPEN)
@@ -92,12 +92,14 @@ def _with_sentence(
     if names:
         were = "limits were" if len(names) > 1 else "limit was"
         which = " and ".join(names)
-        said.append(f"The {which} {were} not compared with other optima, as time ended before.")
-    said += held
+        sentences.append(
+            f"The {which} {were} not compared with other optima, as time ended before."
+        )
+    sentences += held
     if disagrees(profile):
         low, high = profile.linear
-        said.append(f"The linear interval [{low:.4g}, {high:.4g}] is not to be trusted.")
-    return replace(profile, sentence=" ".join(said))
+        sentences.append(f"The linear interval [{low:.4g}, {high:.4g}] is not to be trusted.")
+    return replace(profile, sentence=" ".join(sentences))
 
 
 def _held(sides: Sequence[Side], key: str, problem: Problem) -> list[str]:

@@ -288,7 +288,7 @@ def _pools(
         parts.setdefault(block.name, []).append(
             evaluation.residuals[block.rows] / (unit_sd * np.sqrt(left))
         )
-    pools = {name: np.concatenate(found) for name, found in parts.items()}
+    pools = {name: np.concatenate(residuals) for name, residuals in parts.items()}
     for name, pool in pools.items():
         if len(pool) < 4:
             raise InputError(

@@ -32,13 +32,13 @@ class LogPosterior:
         self._priors = PriorResiduals(forward.problem, plain=False)
         self.centre = self.coordinates.inside(vector)
         at = self.coordinates.natural(self.centre)
-        found = forward.evaluate(at, evaluation.choice)
-        if isinstance(found, Failure):
-            found = evaluation
-        jacobian = found.jacobian * self.coordinates.derivative(self.centre)
+        at_estimate = forward.evaluate(at, evaluation.choice)
+        if isinstance(at_estimate, Failure):
+            at_estimate = evaluation
+        jacobian = at_estimate.jacobian * self.coordinates.derivative(self.centre)
         scale = 1.0
         if not forward.given_noise:
-            scale = found.objective / max(self._count - len(vector), 1)
+            scale = at_estimate.objective / max(self._count - len(vector), 1)
         information = jacobian.T @ jacobian / scale + np.diag(
             self.coordinates.prior_precision(self.centre)
         )
@@ -69,10 +69,10 @@ class LogPosterior:
             # Priors other than measurements lack the variance that is integrated out.
             apart = self._priors.at(vector)
             assert not isinstance(apart, str)
-            own = apart.jacobian.T @ apart.residuals * derivative
+            prior_gradient = apart.jacobian.T @ apart.residuals * derivative
             count, objective = self._count - self._priors.size, found.objective - apart.squares
             value = -0.5 * count * math.log(objective) - 0.5 * apart.squares
-            steepness = (steepness - own) * count / objective + own
+            steepness = (steepness - prior_gradient) * count / objective + prior_gradient
         total = value + prior
         slope = self.whitening.T @ (gradient - steepness)
         if not (math.isfinite(total) and np.isfinite(slope).all()):

@@ -198,15 +198,17 @@ def sample_posterior(
     if len(others):
         options["others"] = np.array(others)
     kept = opened(control, "chains of a posterior", problem, options)
-    found = {} if kept is None else _kept_chains(kept, range(chains), draws, len(vector))
-    left = [number for number in range(chains) if number not in found]
+    finished = {} if kept is None else _kept_chains(kept, range(chains), draws, len(vector))
+    left = [number for number in range(chains) if number not in finished]
     with running(control), Workers(control) as workers, kept or nullcontext():
         work = Work(partial(_given, problem), partial(_run_remotely, begin, draws, tune, seed))
 
         def here(number: int) -> tuple[Array, int]:
             rounds = math.ceil((chains - number) / max(workers.number, 1))
-            own = control.with_share(1 / rounds)  # the others have their share of the time
-            return run_chain(problem, begin[number % len(begin)], draws, tune, seed, number, own)
+            limited = control.with_share(1 / rounds)  # the others have their share of the time
+            return run_chain(
+                problem, begin[number % len(begin)], draws, tune, seed, number, limited
+            )
 
         def remote(number: int) -> tuple[Work, tuple[int, RemoteControl]]:
             return work, (number, control.for_workers())
@@ -220,26 +222,26 @@ def sample_posterior(
                 continue
             if outcome["error"] is not None:
                 raise outcome["error"]
-            samples, divergences = found[number] = outcome["value"]
+            samples, divergences = finished[number] = outcome["value"]
             if kept is not None and len(samples) == draws:
                 kept.put(str(number), [samples.tolist(), int(divergences)])
-            _tell(progress, len(found))
-    return _posterior(problem, found, draws, chains, control, began)
+            _tell(progress, len(finished))
+    return _posterior(problem, finished, draws, chains, control, began)
 
 
 def _kept_chains(
     kept: Checkpoint, wanted: Iterable[int], draws: int, n: int
 ) -> dict[int, tuple[Array, int]]:
     """Return the finished chains in a checkpoint; damaged ones count as not done."""
-    found = {}
+    finished = {}
     for number in wanted:
         try:
             rows, divergences = kept.records[str(number)]
             if len(rows) == draws:
-                found[number] = np.array([numbers(row, n) for row in rows]), natural(divergences)
+                finished[number] = np.array([numbers(row, n) for row in rows]), natural(divergences)
         except (KeyError, TypeError, ValueError):
             continue
-    return found
+    return finished
 
 
 def _tell(progress: Callable[[Progress], None] | None, done: int) -> None:
@@ -261,8 +263,8 @@ def _run_remotely(
     task: tuple[int, RemoteControl],
 ) -> tuple[Array, int]:
     """Run a chain in a worker process."""
-    number, told = task
-    with told.running() as control:
+    number, chain_control = task
+    with chain_control.running() as control:
         return run_chain(problem, begin[number % len(begin)], draws, tune, seed, number, control)
 
 
@@ -361,8 +363,8 @@ def _posterior(
     status = Status.CONVERGED
     if not whole:
         status = control.early if control.interrupted.is_set() else Status.TIME_LIMIT
-        wanted = f"{counted(chains, 'chain')} of {draws}"
-        message += f"; stopped by {control.cause or Cause.TIME_LIMIT} before {wanted}"
+        amount = f"{counted(chains, 'chain')} of {draws}"
+        message += f"; stopped by {control.cause or Cause.TIME_LIMIT} before {amount}"
     if length >= 4:
         ess, r_hat = diagnostics(every)
         bad = [k for k, r in zip(problem.keys, r_hat, strict=True) if not r <= MAX_R_HAT]

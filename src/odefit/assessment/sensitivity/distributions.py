@@ -49,16 +49,16 @@ def over_ranges(
         if name not in problem.keys:
             hint = did_you_mean(name, problem.keys)
             raise InputError(f"ranges: there is no unknown '{name}'{hint}")
-    found: list[Distribution] = []
+    distributions: list[Distribution] = []
     for unknown, usual in zip(problem.unknowns, ranges(problem), strict=True):
         parameter = unknown.parameter
         bounds = (parameter.lower, parameter.upper)
-        own = bounds if all(map(math.isfinite, bounds)) else (usual.low, usual.high)
-        low, high = _pair(unknown.key, given.get(unknown.key, own))
+        given_range = bounds if all(map(math.isfinite, bounds)) else (usual.low, usual.high)
+        low, high = _pair(unknown.key, given.get(unknown.key, given_range))
         spans = low > 0 and high / low > 100.0
         logarithmic = low > 0 and (parameter.scale == "log10" or spans)
-        found.append(Range(low, high, logarithmic))
-    return found
+        distributions.append(Range(low, high, logarithmic))
+    return distributions
 
 
 def over_draws(draws: Array) -> list[Distribution]:

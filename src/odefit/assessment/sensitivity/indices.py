@@ -107,13 +107,18 @@ def morris_indices(
     size = len(distributions) + 1
 
     def analyse(u: Array, y: Array) -> tuple[Array, Array, Array, Array]:
-        found = analysis.analyze(
+        analysis_result = analysis.analyze(
             names, u, y, conf_level=level, num_resamples=RESAMPLES, num_levels=LEVELS,
             seed=control.seed,
         )  # fmt: skip
-        errors = np.asarray(found["mu_star_conf"], dtype=float)
+        errors = np.asarray(analysis_result["mu_star_conf"], dtype=float)
         nothing = np.full(len(errors), np.nan)
-        return np.asarray(found["mu_star"]), np.asarray(found["sigma"]), errors, nothing
+        return (
+            np.asarray(analysis_result["mu_star"]),
+            np.asarray(analysis_result["sigma"]),
+            errors,
+            nothing,
+        )
 
     return _indices(outputs, forward, distributions, points, size, analyse, control)
 
@@ -144,12 +149,13 @@ def sobol_indices(
     size = len(distributions) + 2
 
     def analyse(_: Array, y: Array) -> tuple[Array, Array, Array, Array]:
-        found = analysis.analyze(
+        analysis_result = analysis.analyze(
             names, y, calc_second_order=False, conf_level=level, num_resamples=RESAMPLES,
             seed=control.seed,
         )  # fmt: skip
         first, total, *errors = (
-            np.asarray(found[name], dtype=float) for name in ("S1", "ST", "S1_conf", "ST_conf")
+            np.asarray(analysis_result[name], dtype=float)
+            for name in ("S1", "ST", "S1_conf", "ST_conf")
         )
         return first, total, errors[0], errors[1]
 
@@ -184,19 +190,19 @@ def _indices(
     """
     vectors = np.column_stack([d.at(points[:, i]) for i, d in enumerate(distributions)])
     n, m = len(distributions), len(outputs.numbers)
-    found = np.full((len(points), m), np.nan)
+    results = np.full((len(points), m), np.nan)
     done, failed, ended = 0, 0, None
     with running(control):
         for done, vector in enumerate(vectors, start=1):
-            found[done - 1] = outputs.values(forward, vector)
-            failed += bool(np.isnan(found[done - 1]).any())
+            results[done - 1] = outputs.values(forward, vector)
+            failed += bool(np.isnan(results[done - 1]).any())
             if done % 16 == 0 or done == len(vectors):
                 _tell(control, done, len(vectors), failed)
             if done < len(vectors) and control.should_stop():
                 ended = control.cause
                 break
     parts = done // size
-    y = found[: parts * size].reshape(parts, size, m)
+    y = results[: parts * size].reshape(parts, size, m)
     u = points[: parts * size].reshape(parts, size, n)
     good = np.isfinite(y).all(axis=1)
     tables = np.full((4, m, n), np.nan)
@@ -212,4 +218,4 @@ def _indices(
         with np.errstate(all="ignore"):
             tables[:, k] = analyse(u[kept].reshape(-1, n), values)
     values, others, errors, other_errors = tables
-    return Indices(values, others, errors, other_errors, found[:done], done, failed, ended)
+    return Indices(values, others, errors, other_errors, results[:done], done, failed, ended)

@@ -60,14 +60,14 @@ class Outputs:
     @property
     def numbers(self) -> list[Output]:
         """The outputs, in the order of :meth:`values`."""
-        found = [
+        outputs_found = [
             Output(name, run.condition.name, float(time))
             for run in self.runs
             for name in self.observables
             for time in run.times
         ]
-        found += [Output(q.key, q.experiment, math.nan) for q in self.quantities]
-        return [*found, Output(FIT, "", math.nan)] if self.fit else found
+        outputs_found += [Output(q.key, q.experiment, math.nan) for q in self.quantities]
+        return [*outputs_found, Output(FIT, "", math.nan)] if self.fit else outputs_found
 
     def values(self, forward: ForwardMap, vector: Array) -> Array:
         """Return the numbers at a vector of unknowns, shape (m,), NaN where they fail."""
@@ -77,8 +77,8 @@ class Outputs:
         parts += [np.array([q.at(forward, vector)[0]]) for q in self.quantities]
         if self.fit:
             parts.append(np.array([forward.cost(vector, UNDECIDED)]))
-        found = np.concatenate(parts)
-        return np.where(np.isfinite(found), found, np.nan)
+        numbers = np.concatenate(parts)
+        return np.where(np.isfinite(numbers), numbers, np.nan)
 
     def derivatives(self, forward: ForwardMap, vector: Array) -> tuple[Array, Array]:
         """Return the numbers, shape (m,), and their derivatives by the unknowns, shape (m, n)."""
@@ -121,13 +121,13 @@ class Outputs:
         self, forward: ForwardMap, vector: Array, run: Run, *, sensitivities: bool
     ) -> Any:
         """Return the observables of a run, by name; None if the integration fails."""
-        found = forward.trajectory(
+        trajectory = forward.trajectory(
             vector, run.condition.name, run.times, sensitivities=sensitivities
         )
-        if isinstance(found, Failure):
+        if isinstance(trajectory, Failure):
             return None
         with np.errstate(all="ignore"):
-            return forward.predictions(run.condition, vector, found)
+            return forward.predictions(run.condition, vector, trajectory)
 
 
 def outputs(

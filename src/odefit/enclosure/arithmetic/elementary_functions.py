@@ -67,12 +67,12 @@ class Exponential(ElementaryFunction):
         # |x(1) - x(tau)| is at most the sum of all coefficients: their weights are positive.
         growth = np.exp(deviation * ROUNDING_MARGIN) * ROUNDING_MARGIN
         defect = beyond + truncation + self._rounding(deviation, y.sum((0, 1)))
-        own = growth * (defect + FUNCTION_ERROR * first + UNDERFLOW)
+        bound_of = growth * (defect + FUNCTION_ERROR * first + UNDERFLOW)
         largest = (growth * first + UNDERFLOW) * ROUNDING_MARGIN
         moved = largest * np.expm1(self.x.remainder) * ROUNDING_MARGIN
         truncation = growth * truncation + largest * np.exp(self.x.remainder) * self.x.truncation
         low, high = (np.exp(end) for end in self._range(deviation))
-        remainder = (own + moved) * ROUNDING_MARGIN + UNDERFLOW
+        remainder = (bound_of + moved) * ROUNDING_MARGIN + UNDERFLOW
         return [(remainder, truncation, self._range_bound(low, high, self.y, other))]
 
 
@@ -120,8 +120,8 @@ class Power(ElementaryFunction):
         defect = (
             beyond + truncation + most * self._rounding(deviation, sy) + self._rounding(sx, other)
         )
-        own = (defect + p_error * sy * deviation) / least
-        own += (
+        bound_of = (defect + p_error * sy * deviation) / least
+        bound_of += (
             first
             * (FUNCTION_ERROR + np.expm1(p_error * np.abs(np.log(middle)) * ROUNDING_MARGIN))
             * ROUNDING_MARGIN
@@ -134,7 +134,7 @@ class Power(ElementaryFunction):
             * np.exp((p_error + 4 * UNIT_ROUNDOFF * most) * scale)
             * (ROUNDING_MARGIN + FUNCTION_ERROR)
         )
-        remainder = np.where((least > 0) & (low > 0), growth * own + derivative * rest, np.inf)
+        remainder = np.where((least > 0) & (low > 0), growth * bound_of + derivative * rest, np.inf)
         truncation = growth * truncation / least + derivative * self.x.truncation
         values = np.power(low, p), np.power(high, p)
         range_bound = self._range_bound(np.minimum(*values), np.maximum(*values), self.y, other)
@@ -156,15 +156,15 @@ class Power(ElementaryFunction):
         )
         boxes = x.shape[2]
         a, b = x.reshape(-1, boxes), y.reshape(-1, boxes)
-        found = []
+        dropped_parts = []
         for u, v in zip(first, second, strict=True):
             # Both factors are magnitudes that are rounded upwards; so is their combination.
             up, down = np.multiply.outer(u, np.abs(p)), v[:, :, None]
             factor = np.abs(np.where(p < 0, up + down, up - down)) + 16 * UNIT_ROUNDOFF * (
                 up + down
             )
-            found.append(np.einsum("ab,cb,acb->b", a, b, factor))
-        return found[0], found[1]
+            dropped_parts.append(np.einsum("ab,cb,acb->b", a, b, factor))
+        return dropped_parts[0], dropped_parts[1]
 
 
 class InverseFunction(ElementaryFunction):
@@ -272,21 +272,21 @@ class SineCosine(ElementaryFunction):
             beyond, truncation = self._dropped(x, norms, (1.0, 0.0))
             rounding = self._rounding(deviation, norms.sum((0, 1)))
             defects.append((beyond + truncation + rounding, truncation))
-        found = []
+        bounds_of = []
         # The angle of the rotation is x(1) - x(tau), which is at most the deviation.
         sine = np.minimum(deviation * ROUNDING_MARGIN, 1.0)
         for k, y in enumerate(pair):
-            (own, own_truncation), (other, other_truncation) = defects[1 - k], defects[k]
+            (defect_here, own_truncation), (other, other_truncation) = defects[1 - k], defects[k]
             # The derivative is bounded from its value in the middle.
             derivative = np.abs(pair[1 - k].c[0, 0]) + deviation + rest + FUNCTION_ERROR
             derivative = np.minimum(derivative * ROUNDING_MARGIN, 1.0)
             remainder = (
-                own + sine * other + derivative * rest + 2 * FUNCTION_ERROR
+                defect_here + sine * other + derivative * rest + 2 * FUNCTION_ERROR
             ) * ROUNDING_MARGIN + UNDERFLOW
             truncation = own_truncation + sine * other_truncation + derivative * self.x.truncation
             range_bound = self._range_bound(-one, one, y, deviation_of(y.norms()))
-            found.append((remainder, truncation, range_bound))
-        return found
+            bounds_of.append((remainder, truncation, range_bound))
+        return bounds_of
 
 
 def function_of(

@@ -81,7 +81,7 @@ class ElementaryFunction(ABC):
 
     def _add_earlier(self, total: Array, product: Product, k: int) -> None:
         """Add the products with unknown coefficients of orders below k."""
-        factor, known, support, wanted = product
+        factor, known, support, unknown_factor = product
         count = min(k, known.shape[1] - 1)
         if count == 0:
             return
@@ -90,17 +90,17 @@ class ElementaryFunction(ABC):
         share = max(PRODUCTS_AT_ONCE // (len(left) * count), 1)
         for begin in range(0, boxes, share):
             part = slice(begin, begin + share)
-            earlier = wanted[right, k - count : k, part][:, ::-1]
+            earlier = unknown_factor[right, k - count : k, part][:, ::-1]
             products = np.einsum("pkb,pkb->pb", known[left, 1 : count + 1, part], earlier)
             sums = np.add.reduceat(products, starts, axis=0)
             total[targets, part] += (factor if np.ndim(factor) == 0 else factor[part]) * sums
 
     def _add(self, total: Array, product: Product, k: int, degree: int) -> None:
         """Add the products with unknown coefficients of order k and one degree."""
-        factor, known, support, wanted = product
+        factor, known, support, unknown_factor = product
         left, right, targets, starts = _gathered(self._monomials, support, self.y.support, degree)
         if len(left):
-            sums = np.add.reduceat(known[left, 0] * wanted[right, k], starts, axis=0)
+            sums = np.add.reduceat(known[left, 0] * unknown_factor[right, k], starts, axis=0)
             total[targets] += factor * sums
 
     def bound(self) -> None:

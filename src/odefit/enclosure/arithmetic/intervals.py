@@ -162,29 +162,29 @@ def evaluated(
     tape: Tape, entries: Iterable[int], known: Mapping[int, Interval], boxes: int
 ) -> dict[int, Interval]:
     """Return the intervals of all `entries`, which are in order, from the `known` ones."""
-    found = dict(known)
+    values = dict(known)
     for i in entries:
-        if i in found:
+        if i in values:
             continue
         if i in tape.numbers:
-            found[i] = Interval.number(tape.numbers[i], boxes)
+            values[i] = Interval.number(tape.numbers[i], boxes)
             continue
         operation, a, b = tape.entries[i]
         if operation == "+":
-            found[i] = found[a] + found[b]
+            values[i] = values[a] + values[b]
         elif operation == "-":
-            found[i] = found[a] - found[b]
+            values[i] = values[a] - values[b]
         elif operation == "*":
-            found[i] = squared(found[a]) if a == b else found[a] * found[b]
+            values[i] = squared(values[a]) if a == b else values[a] * values[b]
         elif operation == "/":
-            found[i] = found[a] / found[b]
+            values[i] = values[a] / values[b]
         elif operation == "exp":
-            found[i] = _exponential(found[a])
+            values[i] = _exponential(values[a])
         elif operation in ("sin", "cos"):
-            found[i] = Interval(np.full(boxes, -1.0), np.full(boxes, 1.0))
+            values[i] = Interval(np.full(boxes, -1.0), np.full(boxes, 1.0))
         else:
-            found[i] = Interval.anything(boxes)
-    return found
+            values[i] = Interval.anything(boxes)
+    return values
 
 
 def _exponential(a: Interval) -> Interval:
@@ -207,7 +207,7 @@ def squared(a: Interval) -> Interval:
 def polynomial(coefficients: Sequence[float], at: Interval) -> Interval:
     """Return ``c[0] + c[1] x + ...`` by Horner's rule."""
     boxes = len(at.low)
-    found = Interval.number(Fraction(0), boxes)
+    total = Interval.number(Fraction(0), boxes)
     for c in reversed(coefficients):
-        found = found * at + Interval.number(Fraction(c), boxes)
-    return found
+        total = total * at + Interval.number(Fraction(c), boxes)
+    return total

@@ -76,19 +76,19 @@ class TapeProgram:
 
         Unless `bounded`, only coefficients are computed, and remainders are zero.
         """
-        found, numbers = dict(known), self.tape.numbers
-        missing = [i for i in (self.order if entries is None else entries) if i not in found]
-        found |= {
+        models, numbers = dict(known), self.tape.numbers
+        missing = [i for i in (self.order if entries is None else entries) if i not in models]
+        models |= {
             i: TaylorModel.number(monomials, numbers[i], boxes) for i in missing if i in numbers
         }
         rest = [i for i in missing if i not in numbers]
         if rest:
-            evaluation = TaylorEvaluation(self, monomials, 1, found, rest)
+            evaluation = TaylorEvaluation(self, monomials, 1, models, rest)
             evaluation.compute_order(0)
             if bounded:
                 evaluation.bound()
-            found.update(evaluation.values)
-        return found
+            models.update(evaluation.values)
+        return models
 
 
 class TaylorEvaluation:
@@ -188,15 +188,15 @@ class TaylorEvaluation:
             first = 1.0 / c[0]
             nilpotent = -c * first
         nilpotent[0] = 0.0
-        found = np.zeros_like(c)
-        found[0] = 1.0
+        inverse = np.zeros_like(c)
+        inverse[0] = 1.0
         for _ in range(self._monomials.degree):
             again = np.zeros_like(c)
             for i, j, t in self._monomials.pairs(support, None):
-                again[t] += nilpotent[i] * found[j]
+                again[t] += nilpotent[i] * inverse[j]
             again[0] += 1.0
-            found = again
-        return np.asarray(found * first)
+            inverse = again
+        return np.asarray(inverse * first)
 
     def bound(self) -> None:
         """Compute the remainders of all entries, from those of their operands."""

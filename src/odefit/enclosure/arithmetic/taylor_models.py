@@ -85,11 +85,11 @@ class Monomials:
     @cached_property
     def powers(self) -> Array:
         """The power of each variable in each monomial, shape (M, n)."""
-        found = np.zeros((len(self), self.variables))
+        exponents = np.zeros((len(self), self.variables))
         for i, exponent in enumerate(self.exponents):
             for k in exponent:
-                found[i, k] += 1.0
-        return found
+                exponents[i, k] += 1.0
+        return exponents
 
     def pairs(self, left: Support, right: Support) -> Sequence[tuple[int, int, int]]:
         """Return triples (i, j, k): monomial i of `left` times j of `right` is monomial k.
@@ -166,21 +166,21 @@ class TaylorModel:
             rounding = np.inf
         else:
             rounding = 0.0 if exact == value else 2 * UNIT_ROUNDOFF * abs(value) + UNDERFLOW
-        found = TaylorModel.constant(monomials, np.full(boxes, value))
-        found.remainder = np.full(boxes, rounding)
-        return found
+        model = TaylorModel.constant(monomials, np.full(boxes, value))
+        model.remainder = np.full(boxes, rounding)
+        return model
 
     @staticmethod
     def variable(monomials: Monomials, k: int, middle: Array, radius: Array) -> TaylorModel:
         """Return ``middle + radius d[k]``, from two arrays of shape (B,)."""
-        found = TaylorModel.constant(monomials, middle)
+        model = TaylorModel.constant(monomials, middle)
         if monomials.degree == 0:
-            found.remainder = radius
-            return found
+            model.remainder = radius
+            return model
         place = monomials.linear[k]
-        found.c[place, 0] = radius
-        found.support = frozenset([0, place])
-        return found
+        model.c[place, 0] = radius
+        model.support = frozenset([0, place])
+        return model
 
     def __neg__(self) -> TaylorModel:
         return TaylorModel(self.monomials, -self.c, self.support, self.remainder, self.truncation)
@@ -193,9 +193,9 @@ class TaylorModel:
         with np.errstate(all="ignore"):
             c[:, : self.c.shape[1]] += self.c
             c[:, : other.c.shape[1]] += other.c
-            found = TaylorModel(self.monomials, c, support)
-            found.put_bounds(*sum_bounds(self, other, found.norms()))
-        return found
+            model = TaylorModel(self.monomials, c, support)
+            model.put_bounds(*sum_bounds(self, other, model.norms()))
+        return model
 
     __radd__ = __add__
 
@@ -210,9 +210,9 @@ class TaylorModel:
         with np.errstate(all="ignore"):
             for k in range(length):
                 add_product(c[:, k], self, other, k)
-            found = TaylorModel(self.monomials, c, support)
-            found.put_bounds(*product_bounds(self, other, self.norms(), other.norms(), length))
-        return found
+            model = TaylorModel(self.monomials, c, support)
+            model.put_bounds(*product_bounds(self, other, self.norms(), other.norms(), length))
+        return model
 
     __rmul__ = __mul__
 
@@ -305,10 +305,10 @@ def product_bounds(
     """Return the remainder and the truncation in time of a product with `length` orders in s."""
     beyond, truncation = dropped(left_norms, right_norms, length)
     a, b = left_norms.sum((0, 1)), right_norms.sum((0, 1))
-    own = times_bound(left.remainder, right.remainder)
+    remainders = times_bound(left.remainder, right.remainder)
     crossed = times_bound(a, right.remainder) + times_bound(b, left.remainder)
     rounding = product_rounding(a, b, len(left.monomials) * length)
-    remainder = (beyond + truncation + own + crossed + rounding) * ROUNDING_MARGIN
+    remainder = (beyond + truncation + remainders + crossed + rounding) * ROUNDING_MARGIN
     crossed = times_bound(a, right.truncation) + times_bound(b, left.truncation)
     return remainder, truncation + crossed
 

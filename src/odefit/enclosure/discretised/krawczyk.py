@@ -193,16 +193,16 @@ class KrawczykSolver:
         """Return the solution in the middle of the boxes, from a guess x, shape (n, q, 1, B)."""
         a, b, new = step.a_new, step.b_new, step.new
         iterations = 1 if self.rhs.linear else NEWTON_ITERATIONS
-        found, converged = self._newton(a, b, constant, x, new, iterations)
+        solution, converged = self._newton(a, b, constant, x, new, iterations)
         lost = ~converged & (self.rhs.relative_width <= CONTINUATION_WIDTH)
         if self.rhs.linear or not lost.any():
-            return found
+            return solution
         # The step grows from almost zero, and the solution with it.
         path = x
         for share in np.geomspace(FIRST_STEP_SHARE, 1.0, CONTINUATION_STAGES):
             path, _ = self._newton(a, share * b, constant, path, new, STAGE_ITERATIONS)
         path, _ = self._newton(a, b, constant, path, new, NEWTON_ITERATIONS)
-        return np.where(lost & np.isfinite(path).all(axis=(0, 1, 2)), path, found)
+        return np.where(lost & np.isfinite(path).all(axis=(0, 1, 2)), path, solution)
 
     def _newton(
         self, a: Array, b: Array, constant: Array, x: Array, new: Sequence[int], iterations: int
@@ -227,12 +227,12 @@ class KrawczykSolver:
         usable: BoolArray = np.all(np.isfinite(jacobian), axis=(1, 2))
         jacobian = np.where(usable[:, None, None], jacobian, np.eye(n * q))
         try:
-            found = np.linalg.inv(jacobian)
+            inverse = np.linalg.inv(jacobian)
         except np.linalg.LinAlgError:
-            found = np.linalg.pinv(jacobian)
+            inverse = np.linalg.pinv(jacobian)
         # It is zero between independent states: a lost state spoils no others.
-        found = found * np.kron(self._dependence, np.ones((q, q)))
-        return np.where(usable[:, None, None], found, np.nan)
+        inverse = inverse * np.kron(self._dependence, np.ones((q, q)))
+        return np.where(usable[:, None, None], inverse, np.nan)
 
     def _deviation(
         self,
@@ -256,21 +256,21 @@ class KrawczykSolver:
         guess = 2.0 * total + 1e-300
         for attempt in range(ATTEMPTS):
             matrix = self._contraction(step, x, inverse, guess)
-            found = self._least_solution(matrix, total, q)
-            held = (found <= guess) | ~np.isfinite(found)
+            deviations = self._least_solution(matrix, total, q)
+            held = (deviations <= guess) | ~np.isfinite(deviations)
             if held.all() or attempt == ATTEMPTS - 1:
                 break
-            guess = np.where(held, guess, 1.2 * np.minimum(found, 1e300))
+            guess = np.where(held, guess, 1.2 * np.minimum(deviations, 1e300))
         # The matrix holds for deviations up to the guess: only bounds within that are confirmed.
-        found = np.where(held, found, np.inf)
+        deviations = np.where(held, deviations, np.inf)
         for group in self._groups:
             # An unconfirmed bound invalidates all bounds derived from it.
-            unconfirmed = np.isinf(found.reshape(boxes, n, q)).any(axis=2)
+            unconfirmed = np.isinf(deviations.reshape(boxes, n, q)).any(axis=2)
             lost: BoolArray = np.any(unconfirmed @ self._dependence[group].T > 0, axis=1)
             places = (np.array(group)[:, None] * q + np.arange(q)).ravel()
-            found[:, places] = np.where(lost[:, None], np.inf, found[:, places])
+            deviations[:, places] = np.where(lost[:, None], np.inf, deviations[:, places])
         # The last point, in the frame: the carried deviation, and the rest.
-        rest = added + _product(matrix, found)
+        rest = added + _product(matrix, deviations)
         last = np.arange(n) * q + q - 1
         framed = mapped_error(
             error,
@@ -278,10 +278,10 @@ class KrawczykSolver:
             rest[:, last] * ROUNDING_MARGIN,
             (np.eye(n)[None], 0.0),
         )
-        least = np.minimum(found[:, last], framed.sizes)
+        least = np.minimum(deviations[:, last], framed.sizes)
         back = np.abs(np.swapaxes(framed.frame, 1, 2))
         lengths = in_frame_coordinates(framed.frame, _product(back, least) * ROUNDING_MARGIN)
-        by_state = np.moveaxis(found.reshape(boxes, n, q), 0, 2)
+        by_state = np.moveaxis(deviations.reshape(boxes, n, q), 0, 2)
         return by_state, ErrorBound(least, framed.frame, np.fmin(framed.lengths, lengths))
 
     def _carried(
@@ -321,16 +321,18 @@ class KrawczykSolver:
 
     def _least_solution(self, matrix: Array, g: Array, q: int) -> Array:
         """Return the least s with ``s >= g + matrix s``, one group of states after the other."""
-        found = np.full_like(g, np.inf)
+        solution = np.full_like(g, np.inf)
         before: list[int] = []
         for group in self._groups:
-            own = [i * q + p for i in group for p in range(q)]
-            right = g[:, own]
+            rows = [i * q + p for i in group for p in range(q)]
+            right = g[:, rows]
             if before:
-                right = right + _product(matrix[:, own][:, :, before], found[:, before])
-            found[:, own] = _least_solution(matrix[:, own][:, :, own], right * ROUNDING_MARGIN)
-            before += own
-        return found
+                right = right + _product(matrix[:, rows][:, :, before], solution[:, before])
+            solution[:, rows] = _least_solution(
+                matrix[:, rows][:, :, rows], right * ROUNDING_MARGIN
+            )
+            before += rows
+        return solution
 
     def _contraction(
         self, step: StepEquations, x: Array, inverse: Array, deviation: Array
@@ -348,20 +350,20 @@ class KrawczykSolver:
         a, b = step.a_new, step.b_new
         middle = _derivative(a, b, parts[:, :, 0])
         absolute = np.abs(inverse)
-        found = np.abs(np.eye(size) - inverse @ middle)
+        contraction = np.abs(np.eye(size) - inverse @ middle)
         rounding = 4 * size * UNIT_ROUNDOFF + 2 * self._coefficient_error
         magnitude = np.abs(middle)
         if self._coefficient_error:
             # Cancellation in the middle is less exact than it appears.
             magnitude = _derivative(np.abs(a), -np.abs(b), np.abs(parts[:, :, 0]))
-        found += rounding * (absolute @ magnitude + np.eye(size))
+        contraction += rounding * (absolute @ magnitude + np.eye(size))
         nothing = np.zeros_like(a)
         for k in range(1, parts.shape[2]):
             # Each direction separately: signs within it matter.
             varying = _derivative(nothing, -b, parts[:, :, k])
-            found += np.abs(inverse @ varying) + rounding * (absolute @ np.abs(varying))
-        found += absolute @ _derivative(nothing, -np.abs(b), remainder)
-        return np.asarray(found * ROUNDING_MARGIN)
+            contraction += np.abs(inverse @ varying) + rounding * (absolute @ np.abs(varying))
+        contraction += absolute @ _derivative(nothing, -np.abs(b), remainder)
+        return np.asarray(contraction * ROUNDING_MARGIN)
 
 
 def _rows(weights: Array, values: Array) -> Array:
@@ -378,8 +380,10 @@ def _applied(matrices: Array, values: Array) -> Array:
 def _derivative(a: Array, b: Array, jacobian: Array) -> Array:
     """Return the derivative of ``A x - B f(x)``, shape (B, nq, nq), for f' of (B, q, n, n)."""
     boxes, q, n, _ = jacobian.shape
-    found = np.einsum("rp,ij->irjp", a, np.eye(n))[None] - np.einsum("rp,bpij->birjp", b, jacobian)
-    return np.asarray(found.reshape(boxes, n * q, n * q))
+    derivative = np.einsum("rp,ij->irjp", a, np.eye(n))[None] - np.einsum(
+        "rp,bpij->birjp", b, jacobian
+    )
+    return np.asarray(derivative.reshape(boxes, n * q, n * q))
 
 
 def _product(matrices: Array, vectors: Array) -> Array:
@@ -387,9 +391,9 @@ def _product(matrices: Array, vectors: Array) -> Array:
     infinite = np.isinf(vectors)
     if not infinite.any():
         return np.asarray(np.matmul(matrices, vectors[:, :, None])[:, :, 0])
-    found = np.matmul(matrices, np.where(infinite, 0.0, vectors)[:, :, None])[:, :, 0]
+    products = np.matmul(matrices, np.where(infinite, 0.0, vectors)[:, :, None])[:, :, 0]
     reached = np.matmul((matrices != 0).astype(float), infinite.astype(float)[:, :, None])
-    return np.asarray(np.where(reached[:, :, 0] > 0, np.inf, found))
+    return np.asarray(np.where(reached[:, :, 0] > 0, np.inf, products))
 
 
 def _least_solution(matrix: Array, g: Array) -> Array:
@@ -398,19 +402,19 @@ def _least_solution(matrix: Array, g: Array) -> Array:
     usable: BoolArray = np.all(np.isfinite(matrix), axis=(1, 2))
     usable &= np.isfinite(g).all(axis=1)
     usable &= matrix.sum(axis=2).max(axis=1) < MAX_CONTRACTION_NORM
-    found = np.full_like(g, np.inf)
+    solution = np.full_like(g, np.inf)
     if not usable.any():
-        return found
-    own, right = matrix[usable], g[usable]
+        return solution
+    usable_matrix, right = matrix[usable], g[usable]
     s: Array = right.copy()
     try:
-        wanted = (right * (1 + 1e-9) + 1e-300)[:, :, None]
-        s = np.linalg.solve(np.eye(size) - own, wanted)[:, :, 0].astype(float)
+        right_sides = (right * (1 + 1e-9) + 1e-300)[:, :, None]
+        s = np.linalg.solve(np.eye(size) - usable_matrix, right_sides)[:, :, 0].astype(float)
     except np.linalg.LinAlgError:
         # One of the matrices is singular: an iteration identifies it.
         for _ in range(200):
-            s = (right + _product(own, s)) * (1 + 1e-9)
+            s = (right + _product(usable_matrix, s)) * (1 + 1e-9)
     confirmed: BoolArray = np.all(s > 0, axis=1)
-    confirmed &= ((right + _product(own, s)) * ROUNDING_MARGIN <= s).all(axis=1)
-    found[usable] = np.where(confirmed[:, None], s, np.inf)
-    return found
+    confirmed &= ((right + _product(usable_matrix, s)) * ROUNDING_MARGIN <= s).all(axis=1)
+    solution[usable] = np.where(confirmed[:, None], s, np.inf)
+    return solution

@@ -55,18 +55,18 @@ def projection_bound(
     Residuals at the initial time count only if no event changes a state there. `readouts` give for
     each time the number of the segment, and its states as combinations of values at points.
     """
-    found: list[_Measurement] = []
+    measurements: list[_Measurement] = []
     for residual, (segment, readout) in zip(measured, readouts, strict=True):
         for term, value, sd in residual.terms():
             coefficients, constant = _affine(term, [*states, *unknowns])
             if constant is not None:
-                found.append(
+                measurements.append(
                     _Measurement(coefficients, segment, readout, (value - constant) / sd, sd)
                 )
-    free = _independent_unknowns([measurement.coefficients for measurement in found], states)
+    free = _independent_unknowns([measurement.coefficients for measurement in measurements], states)
     columns: dict[tuple[object, ...], int] = {}
     rows: list[dict[int, float]] = []
-    for coefficients, segment, readout, _, sd in found:
+    for coefficients, segment, readout, _, sd in measurements:
         row: dict[int, float] = {}
         for entry, coefficient in coefficients.items():
             if entry in free:
@@ -82,7 +82,7 @@ def projection_bound(
     matrix = np.zeros((len(rows), len(columns)))
     for i, row in enumerate(rows):
         matrix[i, list(row)] = list(row.values())
-    return _squared_distance(matrix, np.array([measurement.value for measurement in found]))
+    return _squared_distance(matrix, np.array([measurement.value for measurement in measurements]))
 
 
 def _independent_unknowns(rows: Sequence[Mapping[int, float]], states: Sequence[int]) -> set[int]:
@@ -92,9 +92,13 @@ def _independent_unknowns(rows: Sequence[Mapping[int, float]], states: Sequence[
     """
     seen: dict[int, set[tuple[int, float] | None]] = {}
     for coefficients in rows:
-        own = [entry for entry in coefficients if entry in states and coefficients[entry]]
+        state_entries = [entry for entry in coefficients if entry in states and coefficients[entry]]
         for entry in coefficients.keys() - set(states):
-            shift = (own[0], coefficients[entry] / coefficients[own[0]]) if len(own) == 1 else None
+            shift = (
+                (state_entries[0], coefficients[entry] / coefficients[state_entries[0]])
+                if len(state_entries) == 1
+                else None
+            )
             seen.setdefault(entry, set()).add(shift)
     return {entry for entry, shifts in seen.items() if len(shifts) > 1 or None in shifts}
 
@@ -105,14 +109,14 @@ def _affine(term: Term, variables: Sequence[int]) -> tuple[dict[int, float], flo
     The constant is None if the term is not affine in these variables alone.
     """
     tape = term.tape
-    found = {}
+    coefficients = {}
     for entry in tape.depends(term):
         coefficient = tape.derivative(term, Term(tape, entry)).value
         if entry not in variables or coefficient is None:
             return {}, None
-        found[entry] = float(coefficient)
-    constant = tape.substitute(term, {entry: tape.number(0) for entry in found}).value
-    return found, None if constant is None else float(constant)
+        coefficients[entry] = float(coefficient)
+    constant = tape.substitute(term, {entry: tape.number(0) for entry in coefficients}).value
+    return coefficients, None if constant is None else float(constant)
 
 
 def _squared_distance(matrix: Array, right: Array) -> float:

@@ -71,14 +71,16 @@ class _Condition:
         for segment in segments(number, condition, list(problem.model.inputs), scheme, mesh):
             self.steps += len(segment.mesh) - 1
             first, last = segment.mesh[0], segment.mesh[-1]
-            own = [m for m in measured if first < m.time <= last]
-            self._segments.append(SegmentEnclosure(self.system, monomials, segment, scheme, own))
+            measured_here = [m for m in measured if first < m.time <= last]
+            self._segments.append(
+                SegmentEnclosure(self.system, monomials, segment, scheme, measured_here)
+            )
         nonlinear = any(depends_on_states(self.system, mode) for mode in self.system.modes)
         self.unique_solution = not nonlinear or all(s.explicit for s in self._segments)
 
     def projection_bound(self) -> float:
         """Return a lower bound of the sum of squares, for any unknowns."""
-        system, found = self.system, 0.0
+        system, bound_so_far = self.system, 0.0
         # The equations express states by right-hand sides: fewer values, which are not always
         # independent, and exceed the measurements if there are more points.
         few = sum(segment.points for segment in self._segments) <= system.condition.size
@@ -93,8 +95,8 @@ class _Condition:
             measured = [residual for residual, _ in pairs]
             readouts = [readout for _, readout in pairs]
             bound = projection_bound(measured, readouts, system.states, system.unknowns)
-            found = max(found, bound)
-        return found
+            bound_so_far = max(bound_so_far, bound)
+        return bound_so_far
 
     def __call__(self, models: Sequence[TaylorModel], squares: Array, limit: float) -> Residuals:
         """Return the residuals of the condition, as polynomials in boxes.

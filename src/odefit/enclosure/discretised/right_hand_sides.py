@@ -95,10 +95,10 @@ class RightHandSides:
             rest = np.abs(flat[m:]).sum(0)
             if deviation is not None:
                 rest = rest + deviation[i]
-            own = min(m, len(flat))
+            kept_terms = min(m, len(flat))
             kept = np.zeros((m, 1, count * boxes))
-            kept[:own, 0] = flat[:own].reshape(own, -1)
-            support = None if own == m else frozenset(range(own))
+            kept[:kept_terms, 0] = flat[:kept_terms].reshape(kept_terms, -1)
+            support = None if kept_terms == m else frozenset(range(kept_terms))
             remainder = (rest * ROUNDING_MARGIN).reshape(-1)
             known[entry] = TaylorModel(how.monomials, kept, support, remainder)
         times = self._segment.relations.times[list(points)]
@@ -221,14 +221,14 @@ def step_equations(segment: Segment) -> Iterator[StepEquations]:
     order = np.argsort(last, kind="stable")
     done, begin = 0, 0
     for boundary in relations.boundary[1:].tolist():
-        own = order[begin : int(np.searchsorted(last[order], boundary, side="right"))]
-        if len(own) != boundary - done:
+        points_now = order[begin : int(np.searchsorted(last[order], boundary, side="right"))]
+        if len(points_now) != boundary - done:
             continue
         new = list(range(done + 1, boundary + 1))
-        old = sorted({c for row in own for c in used[row]} - set(new))
-        parts = [m[own][:, points].toarray() for m in (a, b) for points in (old, new)]
+        old = sorted({c for row in points_now for c in used[row]} - set(new))
+        parts = [m[points_now][:, points].toarray() for m in (a, b) for points in (old, new)]
         yield StepEquations(old, new, *parts)
-        done, begin = boundary, begin + len(own)
+        done, begin = boundary, begin + len(points_now)
     if done + 1 < len(relations.times):
         raise InputError(
             "BranchAndBound, scheme: its equations do not determine its points step by step; "

@@ -99,11 +99,11 @@ def step_powers(solver: KrawczykSolver, step: StepEquations) -> AffinePowers:
     for j in range(n):
         c[j, 0, j * boxes : (j + 1) * boxes] = 1.0
     start = PointEnclosure(c, np.zeros((n, (n + 1) * boxes)))
-    found = solver.step(step, start).models(equations.monomials)
+    models = solver.step(step, start).models(equations.monomials)
 
     def end(i: int, j: int) -> TaylorModel:
         """Return state i of the solution from unit vector j, or from zero for j = n."""
-        return found[i].take(np.arange(j * boxes, (j + 1) * boxes))
+        return models[i].take(np.arange(j * boxes, (j + 1) * boxes))
 
     shift = [end(i, n) for i in range(n)]
     places = np.argwhere(equations.dependence).tolist()
@@ -138,12 +138,12 @@ class OpenBoxes:
 
     def measure(self, measured: ResidualsAtTime, point: PointEnclosure) -> None:
         """Add the residuals at one time."""
-        own = measured.of(point.models(self._monomials), self.unknowns, self._monomials)
-        self._squares[self._open] += own.squares_bound()
+        residuals_now = measured.of(point.models(self._monomials), self.unknowns, self._monomials)
+        self._squares[self._open] += residuals_now.squares_bound()
         places = np.ix_(np.array(measured.places), self._open)
-        self.found.remainder[places] = own.remainder
+        self.found.remainder[places] = residuals_now.remainder
         for i, place in enumerate(measured.places):
-            self.found.c[place][:, self._open] = own.c[i]
+            self.found.c[place][:, self._open] = residuals_now.c[i]
 
     def not_excluded(self) -> IntArray | None:
         """Return which open boxes are not excluded; None if these are most of them.
@@ -307,15 +307,15 @@ class SegmentEnclosure:
 
     def _powers(self, boxes: OpenBoxes) -> dict[int, AffinePowers]:
         """Return the powers of the map of each kind of steps that are combined."""
-        found: dict[int, AffinePowers] = {}
+        powers: dict[int, AffinePowers] = {}
         if self.repeated_steps is None:
-            return found
+            return powers
         for kind in {sequence.kind for sequence in self.repeated_steps.sequences.values()}:
             times = len(self._system.states) + 1
             solver = self._solver(boxes, times, self.repeated_steps.differences[kind])
             step = self.repeated_steps.different[kind]
-            found[kind] = step_powers(solver, step)
-        return found
+            powers[kind] = step_powers(solver, step)
+        return powers
 
 
 def _after(powers: AffinePowers, point: PointEnclosure, count: int) -> PointEnclosure:

@@ -148,8 +148,8 @@ class _AlgebraicEstimation:
                 break
             self._report("solving the polynomial system")
             attempts = 1 if len(differentiations) == 1 else 2
-            found = self.search.candidates(differentiations, attempts)
-            candidates = sorted([*candidates, *found], key=by_cost)
+            evaluated = self.search.candidates(differentiations, attempts)
+            candidates = sorted([*candidates, *evaluated], key=by_cost)
             exact = candidates and candidates[0].cost <= self.trajectories.zero
             if not self.noisy and len(self.rounds) == 2 and done == 1 and not exact:
                 continue  # other times cost little, and may add some digits
@@ -271,14 +271,14 @@ class _AlgebraicEstimation:
         """
         search = self.search
         system = self.preparation.at_one_time
-        found = indistinguishable_candidates(
+        indistinguishable = indistinguishable_candidates(
             system, best.vector, search.times, search.rng, search.nearby
         )
-        if found is None:
+        if indistinguishable is None:
             return None
         limit = self.trajectories.equal_cost(best)
         others: list[Start] = []
-        for made in found.candidates:
+        for made in indistinguishable.candidates:
             evaluation = self.trajectories.evaluated(made.vector)
             if evaluation is None or evaluation.cost > limit:
                 continue  # known initial values or numbers distinguish them
@@ -289,7 +289,7 @@ class _AlgebraicEstimation:
                 if not any(self._close(polished.vector, s.vector) for s in (best, *others)):
                     end = polished
             others.append(end)
-        counted = found.completeness
+        counted = indistinguishable.completeness
         if system.held:  # with other values of these there may be other solutions
             counted = replace(counted, known=False)
         every = counted.known and counted.found == counted.possible

@@ -171,8 +171,8 @@ def candidate(
     for i, unknown in enumerate(problem.unknowns):
         if unknown.kind == "initial" and unknown.key not in column:
             for expansion in system.expansions:
-                own = unknown.experiment in (None, expansion.condition.name)
-                if own and unknown.name in expansion.states:
+                here = unknown.experiment in (None, expansion.condition.name)
+                if here and unknown.name in expansion.states:
                     vector[i] = at_start[column[expansion.states[unknown.name]]].real
                     break
     if not np.isfinite(vector).all():

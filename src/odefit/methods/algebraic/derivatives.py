@@ -109,10 +109,10 @@ def _measurements(condition: Condition, name: str, start: float, end: float) -> 
     """Return the measurements in (start, end], and those at t0 if no event is there."""
     series, t0 = condition.series[name], condition.t0
     times = condition.times[series.rows]
-    own = (times > start) & (times <= end)
+    inside = (times > start) & (times <= end)
     if start == t0 and not any(t == t0 for t, _ in condition.events):
-        own |= times == t0
-    return average_replicates(times[own], series.values[own])
+        inside |= times == t0
+    return average_replicates(times[inside], series.values[inside])
 
 
 class SmoothedData:

@@ -53,9 +53,9 @@ class Preparation:
             if name in column:
                 result[i] = values[column[name]]
         for k, expansion in enumerate(other.expansions):
-            own = self.system.expansions[k * self.times_per_experiment].states
+            states = self.system.expansions[k * self.times_per_experiment].states
             for state, name in expansion.states.items():
-                result[other.names.index(name)] = values[column[own[state]]]
+                result[other.names.index(name)] = values[column[states[state]]]
         return result
 
     @property
@@ -137,7 +137,7 @@ def _determined(square: SquareSystem) -> set[str]:
     determined = {name for name, d in zip(system.names, square.determined, strict=True) if d}
     for unknown in system.problem.unknowns:
         for expansion in system.expansions if unknown.kind == "initial" else ():
-            own = unknown.experiment in (None, expansion.condition.name)
-            if own and expansion.states.get(unknown.name) in determined:
+            here = unknown.experiment in (None, expansion.condition.name)
+            if here and expansion.states.get(unknown.name) in determined:
                 determined.add(unknown.key)
     return determined & set(system.problem.keys)

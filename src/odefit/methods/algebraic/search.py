@@ -117,7 +117,7 @@ class Refinement:
         self, values: ComplexArray, times: tuple[float, ...]
     ) -> list[Array] | None:
         """Return the states of each expansion at its times, integrated from time to time."""
-        found = []
+        all_states = []
         for k, columns in enumerate(self.own):
             states = np.zeros((len(self.times[k]), len(columns)))
             later = sorted(t for t in self.times[k] if t >= times[k])
@@ -129,10 +129,10 @@ class Refinement:
                     if moved is None:
                         return None
                     now, there = time, moved
-                    own = fill_dependent_states(self.system, k, there, time)[columns].real
-                    states[self.times[k].index(time)] = own
-            found.append(states)
-        return found
+                    places_states = fill_dependent_states(self.system, k, there, time)[columns].real
+                    states[self.times[k].index(time)] = places_states
+            all_states.append(states)
+        return all_states
 
     @np.errstate(all="ignore")
     def _equations(self, point: Array, states: list[Array]) -> tuple[float, Array, Array]:
@@ -157,11 +157,11 @@ class Refinement:
             residuals.append(((outputs - self.targets[k]) * weights).reshape(-1))
             derivatives = taylor.derivatives[:, :, : expansion.outputs].real * weights[..., None]
             columns = np.zeros((*weights.shape, width))
-            own = {int(c): i for i, c in enumerate(self.own[k])}
+            place_of = {int(c): i for i, c in enumerate(self.own[k])}
             for local, column in enumerate(self.system.columns[k]):
-                if int(column) in own:
+                if int(column) in place_of:
                     for j in range(count):
-                        place = first + j * len(own) + own[int(column)]
+                        place = first + j * len(place_of) + place_of[int(column)]
                         columns[j, :, :, place] = derivatives[j, :, :, local]
                 elif int(column) in shared:
                     columns[:, :, :, shared[int(column)]] = derivatives[:, :, :, local]
@@ -244,13 +244,13 @@ class CandidateSearch:
         """
         estimates = [self.data.differentiate(d) for d in differentiations]
         parameters = np.array([self._parameters(estimate) for estimate in estimates])
-        found: list[EvaluatedCandidate] = []
+        refined_all: list[EvaluatedCandidate] = []
         most = -1 if not self.times else 0 if self.nearby is None else len(self.nearby.solutions)
         path_ends = solutions_at(self.preparation, parameters, self.rng, attempts=attempts)
         square, count = self.preparation.square, self.preparation.times_per_experiment
         control = self.trajectories.control
         for estimate, at, ends in zip(estimates, parameters, path_ends, strict=True):
-            if control.should_stop() and (found or control.cut_off.reached):
+            if control.should_stop() and (refined_all or control.cut_off.reached):
                 break
             times = estimate.times[::count]
             if len(ends.points) > most:
@@ -264,16 +264,16 @@ class CandidateSearch:
             evaluated = [
                 self._evaluated(self.preparation.at_first_times(v), times, how) for v in solutions
             ]
-            own = sorted((c for c in evaluated if c is not None), key=by_cost)
-            nearly_real = [c for c in own if c.candidate.imaginary <= NEARLY_REAL]
+            real_ones = sorted((c for c in evaluated if c is not None), key=by_cost)
+            nearly_real = [c for c in real_ones if c.candidate.imaginary <= NEARLY_REAL]
             # If no solution is real, the one with the smallest imaginary part is a start.
-            own = nearly_real or sorted(own, key=lambda c: c.candidate.imaginary)[:1]
-            refined = self._refined(own[:MAX_REFINED], times, how)
-            found += [*own, *refined]
-            lowest = min((c.cost for c in (*own, *refined)), default=math.inf)
+            real_ones = nearly_real or sorted(real_ones, key=lambda c: c.candidate.imaginary)[:1]
+            refined = self._refined(real_ones[:MAX_REFINED], times, how)
+            refined_all += [*real_ones, *refined]
+            lowest = min((c.cost for c in (*real_ones, *refined)), default=math.inf)
             if self.best_estimate is None or lowest < self._lowest_cost:
                 self.best_estimate, self._lowest_cost = estimate, lowest
-        return found
+        return refined_all
 
     def _evaluated(
         self,
@@ -308,16 +308,16 @@ class CandidateSearch:
             self._refinements[smoother] = Refinement(system, self.data, smoother)
         refinement = self._refinements[smoother]
         middle = tuple(several[0] for several in refinement.times)
-        found = []
+        refined = []
         for one in candidates:
             values = refinement.refined(one.values, times)
             if values is not None:
                 better = self._evaluated(values, middle, differentiation, ", refined")
                 if better is not None and better.cost < one.cost:
-                    found.append(better)
+                    refined.append(better)
                     if better.cost <= self.trajectories.zero:
                         break  # no candidate can fit better than rounding allows
-        return found
+        return refined
 
     def _parameters(self, estimate: DerivativeEstimate) -> ComplexArray:
         """Return the parameters of the square system for given derivatives."""

@@ -83,7 +83,7 @@ def solutions_at(
     """
     generic = preparation.generic
     d = len(generic.solutions)
-    found: list[list[ComplexArray]] = [[] for _ in parameters]
+    ends_found: list[list[ComplexArray]] = [[] for _ in parameters]
     lost = [d] * len(parameters)
     infinite = [0] * len(parameters)
     unfinished = list(range(len(parameters)))
@@ -106,13 +106,13 @@ def solutions_at(
         ends, regular = refine_ends(homotopy, tracked.ends)
         arrived = tracked.reached & regular
         for i, k in enumerate(unfinished):
-            own = slice(i * count, (i + 1) * count)
-            for point in ends[own][arrived[own]]:
-                if not any(_same(point, other, found[k]) for other in found[k]):
-                    found[k].append(point)
-            lost[k] = d - len(found[k])
+            part = slice(i * count, (i + 1) * count)
+            for point in ends[part][arrived[part]]:
+                if not any(_same(point, other, ends_found[k]) for other in ends_found[k]):
+                    ends_found[k].append(point)
+            lost[k] = d - len(ends_found[k])
             if solutions is generic.solutions:
-                statuses = tracked.statuses[own]
+                statuses = tracked.statuses[part]
                 infinite[k] = min(sum(s is PathStatus.INFINITY for s in statuses), lost[k])
         unfinished = [k for k in unfinished if lost[k] > infinite[k]]
         if not unfinished:
@@ -120,7 +120,7 @@ def solutions_at(
     n = preparation.square.size
     return [
         PathEnds(np.array(points).reshape(-1, n), lost[k], infinite[k])
-        for k, points in enumerate(found)
+        for k, points in enumerate(ends_found)
     ]
 
 

@@ -65,7 +65,7 @@ class AlgebraicRoute:
         try:
             # At the limit it returns the solutions found so far: nothing is raised.
             with counting(limit):
-                found = Algebraic(fallback=False).solve(self.problem, limited)
+                estimate = Algebraic(fallback=False).solve(self.problem, limited)
         except InputError as error:
             self.message = f"not taken: {error}"
             return []
@@ -77,10 +77,10 @@ class AlgebraicRoute:
             return []
         finally:
             self.seconds = time.perf_counter() - began
-        usable = [s for s in found.starts if s.status is not Status.FAILED]
+        usable = [s for s in estimate.starts if s.status is not Status.FAILED]
         self.starts = [replace(s, index=first + i) for i, s in enumerate(usable)]
-        self.message = found.message
-        self._completeness = found.completeness
+        self.message = estimate.message
+        self._completeness = estimate.completeness
         return self.starts
 
     def _to_json(self) -> dict[str, Any]:

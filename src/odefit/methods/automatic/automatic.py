@@ -141,9 +141,9 @@ class Automatic(Method):
         """Return the estimate, which depends on the seed but not on the number of workers."""
         if self.starts is None and (apart := fitted_apart(problem, self.solve, control)):
             return apart
-        own = asdict(self)
-        del own["starts"]  # more starts of the same kind continue from fewer
-        options = {"method": own, "seed": control.seed}
+        fields = asdict(self)
+        del fields["starts"]  # more starts of the same kind continue from fewer
+        options = {"method": fields, "seed": control.seed}
         checkpoint = StartCheckpoint.of(control, "starts", problem, options)
         with interruptible(control), Workers(control) as workers, checkpoint or nullcontext():
             return _AutomaticSearch(self, problem, control, workers, checkpoint).estimate()
@@ -223,7 +223,7 @@ class _AutomaticSearch:
         """Return the evidence of the ends so far for the best of them; it is computed once."""
         last = self.ends[-1] if self.ends else None
         if self._weighed is None or self._weighed[0] is not last:
-            found = Evidence.of(
+            present_evidence = Evidence.of(
                 self.method,
                 self.ends,
                 self.tolerance,
@@ -235,7 +235,7 @@ class _AutomaticSearch:
                 self.valleys.same,
                 self.valleys.level,
             )
-            self._weighed = (last, found)
+            self._weighed = (last, present_evidence)
         return self._weighed[1]
 
     def _untried(self) -> bool:
@@ -262,8 +262,8 @@ class _AutomaticSearch:
             others = sorted(self.ends, key=lambda s: s.cost)
             vectors = [best.vector, *(s.vector for s in others if s is not best)]
             usable = [v for v in vectors if np.isfinite(v).all()]
-            found = suspected_outliers(self.accurate, usable, self.control)
-            self._judged = (best, fit := replace(fit, outliers=len(found)))
+            outliers = suspected_outliers(self.accurate, usable, self.control)
+            self._judged = (best, fit := replace(fit, outliers=len(outliers)))
         return fit
 
     def _sharpen(self) -> None:
@@ -333,10 +333,10 @@ class _AutomaticSearch:
         waiting = {k: stored[first + k] for k in range(len(batch)) if first + k in stored}
         for k, planned in enumerate(batch):
             while k not in waiting:
-                found = next(computed, None)
-                if found is None:
+                start = next(computed, None)
+                if start is None:
                     return
-                position, end, whole = found
+                position, end, whole = start
                 end = replace(end, index=first + todo[position])
                 waiting[todo[position]] = self._kept(end, whole)
             planned.route.add(waiting[k], planned)
@@ -405,9 +405,9 @@ class _AutomaticSearch:
             for r in self.routes
         ]
         if self.algebraic.done:
-            found = self.families.route("algebraic method", self.algebraic.starts, hits, "")
+            algebraic = self.families.route("algebraic method", self.algebraic.starts, hits, "")
             message, seconds = self.algebraic.message, self.algebraic.seconds
-            routes.append(replace(found, seconds=seconds, message=message))
+            routes.append(replace(algebraic, seconds=seconds, message=message))
         return routes
 
 

@@ -40,11 +40,11 @@ class MatchedShooting(LocalMethod):
         match = self.matching.prepared(forward).match(start, control.should_stop, forward)
         matched = math.isfinite(match.cost)
         end = self.final.run(forward, index, match.vector if matched else start, control)
-        said = match.message, end.message
+        messages = match.message, end.message
         return replace(
             end,
             start=start,
-            message="; then ".join(said) if matched else "; ".join(reversed(said)),
+            message="; then ".join(messages) if matched else "; ".join(reversed(messages)),
             evaluations=end.evaluations + match.evaluations,
             seconds=time.perf_counter() - began,
         )

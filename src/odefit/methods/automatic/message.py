@@ -27,26 +27,26 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
     # Most searches of successive halving are abandoned before they end.
     whole = [r for r in others if r.name != HALVING.name]
     missed = [r for r in whole if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE]
-    said = []
+    sentences = []
     if missed and reached:
         names = _listed([r.name for r in missed])
-        found = _listed([r.name for r in reached])
-        said.append(f"the routes disagree: {found} found a better fit than {names}")
-    said.append(_agreement(reached, iterated))
+        reached_names = _listed([r.name for r in reached])
+        sentences.append(f"the routes disagree: {reached_names} found a better fit than {names}")
+    sentences.append(_agreement(reached, iterated))
     if iterated is not None and not iterated.hits:
-        said.append(f"{ITERATED.name} found nothing better in {_starts(iterated.starts)}")
+        sentences.append(f"{ITERATED.name} found nothing better in {_starts(iterated.starts)}")
     if evidence.best.exact:
-        said.append("the data are reproduced to rounding, which cannot be beaten")
+        sentences.append("the data are reproduced to rounding, which cannot be beaten")
     elif evidence.fit.sentence:
-        said.append(evidence.fit.sentence)
+        sentences.append(evidence.fit.sentence)
     if evidence.far:
-        said.append(
+        sentences.append(
             f"none of {evidence.count} independent starts came near the data, and later ones came "
             "no nearer than earlier ones: the search has ended"
         )
     if told_cause(evidence, cause) is not None:
-        said.append(f"{cause} ended the search before the evidence was complete")
-    return ". ".join(s[0].upper() + s[1:] if i else s for i, s in enumerate(said))
+        sentences.append(f"{cause} ended the search before the evidence was complete")
+    return ". ".join(s[0].upper() + s[1:] if i else s for i, s in enumerate(sentences))
 
 
 def told_cause(evidence: Evidence, cause: Cause | None) -> Cause | None:

@@ -41,9 +41,9 @@ class NeighbourSearch:
         for point in neighbours(forward, self.end.vector, self.method.eliminate):
             if control.should_stop():
                 break
-            found = self.method.run(forward, index, point, control)
-            evaluations, seconds = evaluations + found.evaluations, seconds + found.seconds
-            lowest = min(lowest, found, key=lambda s: s.cost)
+            end = self.method.run(forward, index, point, control)
+            evaluations, seconds = evaluations + end.evaluations, seconds + end.seconds
+            lowest = min(lowest, end, key=lambda s: s.cost)
         return replace(lowest, evaluations=evaluations, seconds=seconds)
 
 

@@ -51,14 +51,14 @@ def fitted_apart(
     Also returns None if the answer of a part needs more than one integration.
     """
     parts = parts_of(problem)
-    found = []
+    estimates = []
     for i, part in enumerate(parts):
-        own = control.for_part(f"part {i}").with_share(1.0 / (len(parts) - i))
-        one = solve(part.problem, own)
+        limited = control.for_part(f"part {i}").with_share(1.0 / (len(parts) - i))
+        one = solve(part.problem, limited)
         if one.best is None or one.best.nodes is not None:
             return None
-        found.append(one)
-    return _together(problem, parts, found, control) if parts else None
+        estimates.append(one)
+    return _together(problem, parts, estimates, control) if parts else None
 
 
 def parts_of(problem: Problem) -> list[Part]:
@@ -66,12 +66,12 @@ def parts_of(problem: Problem) -> list[Part]:
 
     An unknown that acts on several experiments joins them, unless it acts only on the noise.
     """
-    found = groups_of(problem)
-    if found is None or any(problem.unknowns[i].key in problem.priors for i in found.joining):
+    groups = groups_of(problem)
+    if groups is None or any(problem.unknowns[i].key in problem.priors for i in groups.joining):
         return []
-    plain = _as_least_squares(problem, found.joining)
+    plain = _as_least_squares(problem, groups.joining)
     of, without = plain or problem, plain is not None
-    parts = [part_of(of, group, found.joining, without=without) for group in found.groups]
+    parts = [part_of(of, group, groups.joining, without=without) for group in groups.groups]
     return [p for p in parts if p is not None] if all(p and _enough(p) for p in parts) else []
 
 

@@ -69,10 +69,10 @@ def joined_ends(
     `orders` holds the ends of each part, the best first, and `further` holds other combinations.
     """
     forward = ForwardMap(problem)
-    found: list[Start] = []
+    starts: list[Start] = []
     usual = list(zip(*orders, strict=False))[:ENDS_OF_ALL]
     for i, ends in enumerate([*usual, *further]):
-        if found and control.should_stop():
+        if starts and control.should_stop():
             break
         end = _searched(forward, parts, ends, i, control)
         chosen = list(ends)
@@ -87,8 +87,8 @@ def joined_ends(
             if not again.cost < end.cost:
                 break
             end, chosen = again, better
-        found.append(end)
-    return found
+        starts.append(end)
+    return starts
 
 
 def _alone(parts: Sequence[Part]) -> bool:

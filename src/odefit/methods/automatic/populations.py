@@ -125,13 +125,13 @@ def _refused(problem: Problem, index: int, seconds: float) -> Start:
 
 def _parts(forward: ForwardMap) -> list[ForwardMap]:
     """Return the forward maps of growing parts of the data, the last one with all."""
-    least, found = len(forward.problem.unknowns) + 1, []
+    least, least_parts = len(forward.problem.unknowns) + 1, []
     for fraction in HORIZONS:
         problem = with_horizon(forward.problem, fraction)
         if least <= problem.size < forward.problem.size:
-            found.append(forward.of(problem))
+            least_parts.append(forward.of(problem))
             least = problem.size + 1
-    return [*found, forward]
+    return [*least_parts, forward]
 
 
 class _Population:
@@ -182,13 +182,13 @@ class _Population:
         """Return the best points that differ; none if no trajectory is finite."""
         places = self._coordinates(self._points)[:, self._kept]
         apart = APART * places.std(axis=0)
-        found: list[int] = []
+        chosen: list[int] = []
         for k in np.argsort(self._costs, kind="stable"):
-            if len(found) == REFINED or not math.isfinite(self._costs[k]):
+            if len(chosen) == REFINED or not math.isfinite(self._costs[k]):
                 break
-            if all((np.abs(places[k] - places[other]) > apart).any() for other in found):
-                found.append(int(k))
-        return [self._points[k] for k in found]
+            if all((np.abs(places[k] - places[other]) > apart).any() for other in chosen):
+                chosen.append(int(k))
+        return [self._points[k] for k in chosen]
 
     def _costs_of(self, projection: VariableProjection, points: Array) -> Array:
         """Return the negative log-likelihoods at points, infinite where they are undefined."""
@@ -203,11 +203,11 @@ class _Population:
             trajectories = [t for t in along if t is not None]
             if len(trajectories) < len(every):
                 continue
-            found = projection.cost_along(points[k], trajectories)
-            if isinstance(found, Evaluation):
-                costs[k] = found.cost
+            evaluation = projection.cost_along(points[k], trajectories)
+            if isinstance(evaluation, Evaluation):
+                costs[k] = evaluation.cost
                 if not part.given_noise:
-                    costs[k] = 0.5 * part.problem.size * math.log(found.cost + least)
+                    costs[k] = 0.5 * part.problem.size * math.log(evaluation.cost + least)
         return costs
 
     def _filter(self) -> None:

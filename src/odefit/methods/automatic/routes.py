@@ -232,8 +232,8 @@ class HalvingRoute(SearchRoute):
 
     def is_open(self, evidence: Evidence, independent: Sequence[Start]) -> bool:
         """Return whether it may have starts: while few of the others reach the best end."""
-        wanted = not evidence.certain and (evidence.hits == 1 or _rare(evidence, SELDOM))
-        return wanted and super().is_open(evidence, independent)
+        rare = not evidence.certain and (evidence.hits == 1 or _rare(evidence, SELDOM))
+        return rare and super().is_open(evidence, independent)
 
     def plan(self, seen: Seen) -> Planned:
         """Return a search that continues, or a new one if none does.
@@ -316,8 +316,8 @@ class ElsewhereRoute(SearchRoute):
             return True
         if evidence.doubt is not None or self.planned > 0:
             return self.wide or bool(self._held)
-        wanted = self.wide and not evidence.certain and _rare(evidence, OFTEN)
-        return wanted and super().is_open(evidence, independent)
+        rare = self.wide and not evidence.certain and _rare(evidence, OFTEN)
+        return rare and super().is_open(evidence, independent)
 
     def plan(self, seen: Seen) -> Planned:
         """Return a start from wider ranges, or every second time one that holds a lost unknown."""
@@ -335,10 +335,10 @@ class ElsewhereRoute(SearchRoute):
     def hold(self, end: Start, lost: Sequence[str]) -> None:
         """Let starts return to an end where unknowns are lost, unless one does for these."""
         keys = self._forward.problem.keys
-        found = HeldSearch(FINAL, end.vector, tuple(keys.index(name) for name in lost))
+        search = HeldSearch(FINAL, end.vector, tuple(keys.index(name) for name in lost))
         known = {h.lost for h in self._held}
-        if lost and found.lost not in known and len(known) < MOST_HELD:
-            self._held[found], self._bases[found] = 0, end
+        if lost and search.lost not in known and len(known) < MOST_HELD:
+            self._held[search], self._bases[search] = 0, end
 
     def look_around(self, end: Start) -> None:
         """Let a start search from around an end."""

@@ -198,8 +198,8 @@ class BranchAndBound(Method):
             return LocalAnswer(np.array(self.start), None, None, None)
         control = bounded.local_control(LOCAL_SHARE)
         if self.scheme is None:
-            found = MultiStart(SingleShooting(engine=self.engine), starts=self.starts)
-            best = found.solve(bounded.problem, control).best
+            local = MultiStart(SingleShooting(engine=self.engine), starts=self.starts)
+            best = local.solve(bounded.problem, control).best
             return LocalAnswer(None if best is None else best.vector, best, None, None)
         method = LocalSearch(self.scheme_object, self.mesh_object, engine=self.engine)
         forward = bounded.forward

@@ -34,8 +34,8 @@ class Point:
 
 def objective_at(enclosure: ResidualEnclosure, vector: Array) -> float:
     """Return an upper bound of the objective at a point, shape (n,); infinite if unknown."""
-    found = enclosure(vector[None], vector[None])
-    sizes = np.abs(found.c[:, :, 0]).sum(axis=1) + found.remainder[:, 0]
+    residuals = enclosure(vector[None], vector[None])
+    sizes = np.abs(residuals.c[:, :, 0]).sum(axis=1) + residuals.remainder[:, 0]
     with np.errstate(all="ignore"):
         total = float(sizes @ sizes) * ROUNDING_MARGIN
     return total if math.isfinite(total) else math.inf
@@ -54,17 +54,17 @@ def local_minimum(
 
     def evaluate(vector: Array) -> Point | None:
         half = np.maximum(DIFFERENCE_STEP * np.abs(vector), MIN_DIFFERENCE_STEP * span)
-        found = enclosure((vector - half)[None], (vector + half)[None])
-        residuals = found.c[:, 0, 0]
-        jacobian = found.c[:, linear, 0] / np.where(half > 0, half, 1.0)
-        if not (np.isfinite(found.remainder).all() and np.isfinite(jacobian).all()):
+        enclosed = enclosure((vector - half)[None], (vector + half)[None])
+        residuals = enclosed.c[:, 0, 0]
+        jacobian = enclosed.c[:, linear, 0] / np.where(half > 0, half, 1.0)
+        if not (np.isfinite(enclosed.remainder).all() and np.isfinite(jacobian).all()):
             return None
         return Point(0.5 * float(residuals @ residuals), residuals, jacobian)
 
     start = np.clip(start, lower, upper)
     if not linear:
         return start, objective_at(enclosure, start)
-    found = minimise(evaluate, start, lower, upper, TOLERANCES, stop)
-    ends = [(objective_at(enclosure, v), v) for v in (found.vector, start)]
+    minimum = minimise(evaluate, start, lower, upper, TOLERANCES, stop)
+    ends = [(objective_at(enclosure, v), v) for v in (minimum.vector, start)]
     best, vector = min(ends, key=lambda end: end[0])
     return vector, best

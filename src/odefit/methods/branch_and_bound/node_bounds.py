@@ -193,20 +193,20 @@ class NodeBounder:
     def _higher_part(self, c: Array) -> Array:
         """Return a bound of the decrease by the terms of |R|^2 above degree two, shape (B,)."""
         m, boxes = self._m, len(c)
-        found = np.zeros(boxes)
+        total_part = np.zeros(boxes)
         # Cubic terms are summed over all residuals first: they may cancel.
         for pairs in self._cubic:
             total = np.zeros(boxes)
             for i, j in pairs:
                 total += np.einsum("br,br->b", c[:, :, i], c[:, :, j])
-            found += np.abs(2 * total)
+            total_part += np.abs(2 * total)
         sizes = [np.abs(c[:, :, part]).sum(axis=2) for part in m.parts]
         for a in range(m.degree + 1):
             for b in range(m.degree + 1):
                 # The square of a term is not negative.
                 if a + b >= 4 and a != b:
-                    found += np.einsum("br,br->b", sizes[a], sizes[b])
-        return found
+                    total_part += np.einsum("br,br->b", sizes[a], sizes[b])
+        return total_part
 
     def _contracted(
         self, c: Array, remainder: Array, tolerance: Array, discount: Array, radius: float
@@ -284,11 +284,11 @@ def _projected_newton_step(d: Array, gradient: Array, curvature: Array) -> Array
 @lru_cache
 def _cubic_products(monomials: Monomials) -> list[list[tuple[int, int]]]:
     """Return pairs of monomials of degrees 0 and 3, or 1 and 2, grouped by their product."""
-    found: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    pairs: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     for i, left in enumerate(monomials.exponents):
         if len(left) > 1:
             break
         for j, right in enumerate(monomials.exponents):
             if len(left) + len(right) == 3:
-                found.setdefault(tuple(sorted(left + right)), []).append((i, j))
-    return list(found.values())
+                pairs.setdefault(tuple(sorted(left + right)), []).append((i, j))
+    return list(pairs.values())

@@ -189,15 +189,15 @@ class TreeSearch:
         """Search locally from `point`; return whether a better incumbent was found."""
         lower, upper = self._problem.lower, self._problem.upper
         vector = np.clip(point, lower, upper)
-        found = objective_at(self._enclosure, vector)
+        objective = objective_at(self._enclosure, vector)
         stop: Callable[[], bool] = self._control.should_stop
         # For data without noise no objective is much below the negligible one.
-        hurried = self._control.interrupted.is_set() and math.isfinite(found)
-        if found > self._negligible and not hurried:
-            vector, found = local_minimum(self._enclosure, point, lower, upper, stop)
-        if found >= self.upper_bound:
+        hurried = self._control.interrupted.is_set() and math.isfinite(objective)
+        if objective > self._negligible and not hurried:
+            vector, objective = local_minimum(self._enclosure, point, lower, upper, stop)
+        if objective >= self.upper_bound:
             return False
-        self.local_answer, self.incumbent, self.upper_bound = None, vector, found
+        self.local_answer, self.incumbent, self.upper_bound = None, vector, objective
         return True
 
     @property
@@ -316,10 +316,10 @@ class TreeSearch:
             self._logged = self.evaluated
         if self._control.report is not None:
             boxes = counted(self.evaluated, "box", "boxes")
-            said = f"{boxes}, {open_nodes} left: {step.lower:.5g} <= optimum"
+            line = f"{boxes}, {open_nodes} left: {step.lower:.5g} <= optimum"
             if math.isfinite(step.gap):
-                said += f" <= {step.upper:.5g} (gap {step.gap:.2%})"
-            self._control.report(Progress(0, 0, self.upper_bound, 0, said))
+                line += f" <= {step.upper:.5g} (gap {step.gap:.2%})"
+            self._control.report(Progress(0, 0, self.upper_bound, 0, line))
 
     @property
     def status(self) -> Status:
@@ -339,8 +339,8 @@ class TreeSearch:
         """The end of the search, in words."""
         if self.incumbent is None:
             return "no values of the unknowns were found at which the residuals can be enclosed"
-        said = "the bounds have met" if self.closed else "the bounds have not met"
-        return f"{said} after {counted(self.evaluated, 'box', 'boxes')}"
+        text = "the bounds have met" if self.closed else "the bounds have not met"
+        return f"{text} after {counted(self.evaluated, 'box', 'boxes')}"
 
     @property
     def certificate(self) -> Certificate | None:

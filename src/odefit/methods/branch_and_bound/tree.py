@@ -142,14 +142,14 @@ class Tree:
         The values of a node are the norm, then the lower and the upper corner. Raises ValueError
         for nodes of another search.
         """
-        n, found = len(self._scale), []
+        n, restored = len(self._scale), []
         for number, values in nodes.items():
             if values.shape != (1 + 2 * n,) or not np.isfinite(values).all():
                 raise ValueError(f"node {number} has other numbers")
-            found.append(Node(float(values[0]), number, values[1 : n + 1], values[n + 1 :]))
+            restored.append(Node(float(values[0]), number, values[1 : n + 1], values[n + 1 :]))
         self.target = min(self.target, float(state["target"]))
         self.evaluated, self._least_undivided = int(state["boxes"]), float(state["closed"])
-        self._open, self._created = found, int(state["created"])
+        self._open, self._created = restored, int(state["created"])
         self.work = float(state.get("work", 0.0))
         heapq.heapify(self._open)
 
@@ -179,11 +179,11 @@ class Tree:
             return
         lower = np.array([node.lower for node in waiting])
         upper = np.array([node.upper for node in waiting])
-        for found in self._evaluator(lower, upper, radius, stop):
-            count = len(found.midpoint_objective)
+        for evaluation in self._evaluator(lower, upper, radius, stop):
+            count = len(evaluation.midpoint_objective)
             norm = np.array([node.norm for node in waiting[:count]])
-            self.work += found.work
-            self._fathom_or_branch(found, norm, lower[:count], upper[:count], radius)
+            self.work += evaluation.work
+            self._fathom_or_branch(evaluation, norm, lower[:count], upper[:count], radius)
             del waiting[:count]
             lower, upper = lower[count:], upper[count:]
 
@@ -255,8 +255,8 @@ class Tree:
         with np.errstate(all="ignore"):
             ratio = np.log(large / small)
         across = (upper - lower) / self._range * DECADES_FROM_ZERO * math.log(10.0)
-        found: Array = np.where(lower * upper < 0, across, ratio)
-        return np.where(upper > lower, found, 0.0)
+        widths: Array = np.where(lower * upper < 0, across, ratio)
+        return np.where(upper > lower, widths, 0.0)
 
     def _branch(self, norm: float, lower: Array, upper: Array, score: Array) -> None:
         """Divide a box in the direction with the largest score, unless it is too small."""

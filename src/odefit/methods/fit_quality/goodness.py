@@ -114,10 +114,10 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
         negligible = 0.5 * relative**2 * tolerance.squares
         if evaluation.cost <= max(tolerance.absolute, negligible):
             return None
-    found = forward.trajectories(vector, evaluation.choice, sensitivities=False)
-    if isinstance(found, list):
-        at = forward.evaluate_along(vector, found, derivatives=False)
-    if not isinstance(found, list) or not isinstance(at, Evaluation):
+    trajectories = forward.trajectories(vector, evaluation.choice, sensitivities=False)
+    if isinstance(trajectories, list):
+        at = forward.evaluate_along(vector, trajectories, derivatives=False)
+    if not isinstance(trajectories, list) or not isinstance(at, Evaluation):
         return None
     residuals, jacobian = at.residuals, evaluation.jacobian
     if forward.nodes is None and len(jacobian) == len(residuals):
@@ -136,7 +136,7 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
     draws = int(np.clip(MAX_NUMBERS // len(residuals), MIN_DRAWS, MAX_DRAWS))
     # Measured minus predicted, without the mean of deviance residuals of a correct model, which
     # would look like a correlation of neighbours. An offset of the data remains.
-    raw = (expected_residuals(forward, vector, found, len(residuals)) - residuals)[None]
+    raw = (expected_residuals(forward, vector, trajectories, len(residuals)) - residuals)[None]
     checks, of_data = _statistics(series, raw, raw * weights)
     if not checks:
         return None
@@ -149,7 +149,7 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
 
     together = max(NUMBERS_AT_A_TIME // len(residuals), 1)
     shares = np.array([PATTERN_WEIGHT if c.kind == "pattern" else 1.0 for c in checks])
-    own, overall = _beside_noise(of_data, simulated, draws, together, shares)
+    p_values, overall = _beside_noise(of_data, simulated, draws, together, shares)
     chi_square, degrees = math.nan, 0.0
     given = [s.columns for s in series if s.given]
     if given:
@@ -157,7 +157,7 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
         chi_square = float(np.sum(residuals[columns] ** 2))
         degrees = float(left[columns].sum())
     bad = overall < SIGNIFICANCE
-    checks = [_with_p(c, p, s[0]) for c, p, s in zip(checks, own, of_data, strict=True)]
+    checks = [_with_p(c, p, s[0]) for c, p, s in zip(checks, p_values, of_data, strict=True)]
     outliers = _outliers(series, raw[0] * weights, left) if bad else ()
     sentence = goodness_sentence(checks, outliers, overall, chi_square, degrees, SIGNIFICANCE)
     return Goodness(bad, overall, chi_square, degrees, tuple(checks), tuple(outliers), sentence)
@@ -196,10 +196,10 @@ def _series(forward: ForwardMap) -> Iterator[_Series]:
             continue  # values known only to lie beyond a limit have no pattern
         order = np.argsort(times, kind="stable")
         noise = rows.noise
-        said = rows.series.sds is not None or noise.known
+        known = rows.series.sds is not None or noise.known
         columns = np.arange(rows.rows.start, rows.rows.stop)
         normal = noise.gaussian and censored is None
-        given = said and normal and rows.sd_rows is None
+        given = known and normal and rows.sd_rows is None
         yield _Series(condition.name, rows.name, columns[order], times[order], given, normal)
 
 
@@ -250,10 +250,10 @@ def _statistics(
     # One test each for all observables: more would make patterns harder to detect.
     of_all: dict[CheckKind, dict[tuple[str, int], Array]]
     of_all = {"normality": normality, "outliers": extremes}
-    for kind, found in of_all.items():
-        if found:
-            together = np.column_stack(list(found.values()))
-            name, count = list(found)[int(np.argmax(together[0]))]
+    for kind, values in of_all.items():
+        if values:
+            together = np.column_stack(list(values.values()))
+            name, count = list(values)[int(np.argmax(together[0]))]
             ask(kind, name, None, count, together.max(axis=1))
     return checks, statistics
 
@@ -327,10 +327,12 @@ def _beside_noise(
             for known, new in zip(statistics, simulated(count), strict=True):
                 known.append(new)
             done += count
-        own, overall = _adjusted(np.column_stack([np.concatenate(s) for s in statistics]), weights)
+        p_values, overall = _adjusted(
+            np.column_stack([np.concatenate(s) for s in statistics]), weights
+        )
         if overall > CLEARLY_GOOD:
             break
-    return own, overall
+    return p_values, overall
 
 
 def _adjusted(statistics: Array, weights: Array) -> tuple[Array, float]:
@@ -367,7 +369,7 @@ def _outliers(series: Sequence[_Series], studentised: Array, left: Array) -> lis
     """Return measurements that lie too far out for any value of their observable (Bonferroni)."""
     from scipy.special import stdtr
 
-    found = []
+    outliers = []
     for name in dict.fromkeys(s.observable for s in series):
         members = [s for s in series if s.observable == name]
         columns = np.concatenate([s.columns for s in members])
@@ -390,6 +392,6 @@ def _outliers(series: Sequence[_Series], studentised: Array, left: Array) -> lis
                 break
             where = next(s for s in members if columns[worst] in s.columns)
             at = float(where.times[np.flatnonzero(where.columns == columns[worst])[0]])
-            found.append(FarResidual(where.experiment, name, at, distance, p))
+            outliers.append(FarResidual(where.experiment, name, at, distance, p))
             degrees -= 1.0
-    return found
+    return outliers

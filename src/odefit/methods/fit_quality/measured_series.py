@@ -47,14 +47,14 @@ def measured_series(
     """Return all series at an answer of shape (n,); None if residuals cannot be computed."""
     problem = forward.problem
     blocks = forward.series_residuals(vector, trajectories)
-    found = []
+    all_series = []
     for number, condition in enumerate(problem.conditions):
         for name, series in condition.series.items():
             block = next(blocks)
             if isinstance(block, Failure):
                 return None
             noise, times = problem.noise.get(name, Noise()), condition.times[series.rows]
-            found.append(
+            all_series.append(
                 MeasuredSeries(
                     condition=number,
                     observable=name,
@@ -65,7 +65,7 @@ def measured_series(
                     sds=block.sds,
                 )
             )
-    return found
+    return all_series
 
 
 def share_left(one: MeasuredSeries) -> float:

@@ -100,12 +100,12 @@ class Misfit:
         pulls, them = "it pulls", "it"
         if count > 1:
             alike, pulls, them = f"{count} values look like outliers", "they pull", "them"
-        said = (
+        sentence = (
             f"{alike}: {some}; noise explains the others, but {pulls} the estimates, and intervals "
             f"assume that there are none; correct or remove {them}, or give the noise of the "
             'observable loss = "student" in [noise]'
         )
-        return replace(self, sentence=said, short=said, accepted=True, outliers=outliers)
+        return replace(self, sentence=sentence, short=sentence, accepted=True, outliers=outliers)
 
     def unfit(self, corroborated: bool) -> bool:
         """Return whether the answer does not fit; `corroborated` if independent searches agree.
@@ -134,8 +134,12 @@ def assess_misfit(
     tolerance = CostTolerance.of(forward)
     if tolerance.squares is not None and evaluation.cost <= tolerance.absolute:
         return None
-    found = forward.trajectories(vector, evaluation.choice)
-    measured = None if isinstance(found, Failure) else measured_series(forward, vector, found)
+    trajectories = forward.trajectories(vector, evaluation.choice)
+    measured = (
+        None
+        if isinstance(trajectories, Failure)
+        else measured_series(forward, vector, trajectories)
+    )
     if measured is None:
         return None
     sds = [_known_sds(one) for one in measured]

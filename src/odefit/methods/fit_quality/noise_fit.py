@@ -89,23 +89,23 @@ class NoiseFit:
 
         It is the beginning of a sentence, or empty if nothing is known.
         """
-        said = []
+        sentences = []
         if self.values:
             # A chi-square below this limit only satisfies the search; the assessment tests whether
             # it agrees with the noise.
             excess = self.chi_square > most_chi_square(self.values)
-            said.append(
+            sentences.append(
                 f"chi-square is {self.chi_square:.4g} for {counted(self.values, 'value')}"
                 + (", more than the noise explains" if excess else "")
             )
         if not math.isnan(self.ratio):
             if self.ratio <= SEARCH_RATIO:
-                said.append("the residuals are as small as the scatter of the data")
+                sentences.append("the residuals are as small as the scatter of the data")
             else:
-                said.append(f"residuals are {self.ratio:.2g} times the scatter of the data")
-        if said and self.pattern < MIN_PATTERN_CHANCE:
-            said.append("the residuals vary slowly in time, as noise seldom does")
-        return "; ".join(said)
+                sentences.append(f"residuals are {self.ratio:.2g} times the scatter of the data")
+        if sentences and self.pattern < MIN_PATTERN_CHANCE:
+            sentences.append("the residuals vary slowly in time, as noise seldom does")
+        return "; ".join(sentences)
 
 
 class NoiseLevels:

@@ -50,8 +50,10 @@ def robust_outliers(forward: ForwardMap, vector: Array) -> tuple[Outlier, ...]:
     """Return the outliers among measurements with a loss, in the order of experiments and times."""
     if all(noise.loss is None for noise in forward.problem.noise.values()):
         return ()
-    found = forward.trajectories(vector, sensitivities=False)
-    return () if isinstance(found, Failure) else tuple(_named(forward, vector, found)[0])
+    trajectories = forward.trajectories(vector, sensitivities=False)
+    return (
+        () if isinstance(trajectories, Failure) else tuple(_named(forward, vector, trajectories)[0])
+    )
 
 
 def suspected_outliers(
@@ -82,9 +84,9 @@ def suspected_outliers(
             end = ROBUST_SEARCH.run(robust, 0, vector, control)
             if math.isfinite(end.cost):
                 vector = end.vector
-        found = _if_few(robust, vector)
-        if found:
-            return found
+        outliers = _if_few(robust, vector)
+        if outliers:
+            return outliers
     return ()
 
 
@@ -92,13 +94,13 @@ def _beginnings(robust: ForwardMap, vectors: Sequence[Array]) -> list[Array]:
     """Return the first of some points, and those that are best when outliers have little weight."""
     costs = [robust.cost(vector) for vector in vectors]
     order = sorted(range(1, len(vectors)), key=lambda i: (costs[i], i))
-    chosen, found = [0], [vectors[0]] if vectors else []
+    chosen, beginnings = [0], [vectors[0]] if vectors else []
     for i in order:
         apart = all(abs(costs[i] - costs[k]) > SAME_COST * abs(costs[k]) for k in chosen)
-        if math.isfinite(costs[i]) and apart and len(found) < MAX_BEGINNINGS:
+        if math.isfinite(costs[i]) and apart and len(beginnings) < MAX_BEGINNINGS:
             chosen.append(i)
-            found.append(vectors[i])
-    return found
+            beginnings.append(vectors[i])
+    return beginnings
 
 
 def _if_few(robust: ForwardMap, vector: Array) -> tuple[Outlier, ...]:
@@ -141,12 +143,12 @@ def _distances(
     forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
 ) -> Array | None:
     """Return predictions minus values in standard deviations, all in one array."""
-    found = []
+    distances = []
     for block in forward.series_residuals(vector, trajectories):
         if isinstance(block, Failure):
             return None
-        found.append(block.distances)
-    return np.concatenate(found)
+        distances.append(block.distances)
+    return np.concatenate(distances)
 
 
 def _named(

@@ -37,19 +37,19 @@ def assimilated(
     # This imports scipy.optimize, which most fits do not need: a tenth of a second.
     from scipy.interpolate import make_interp_spline
 
-    found = relax(shooting, start, sizes, held, stop, free=())
-    if isinstance(found, Failure):
-        return found
+    relaxed = relax(shooting, start, sizes, held, stop, free=())
+    if isinstance(relaxed, Failure):
+        return relaxed
     completed = []
-    nodes_of = shooting.nodes_of(found)
+    nodes_of = shooting.nodes_of(relaxed)
     for segment in segments:
         times, values = nodes_of.times[segment.condition], nodes_of.values[segment.condition]
         events = [t for t, _ in forward.problem.conditions[segment.condition].events]
         # A node at an event may be before or after it.
-        own = (times >= segment.start) & (times <= segment.end) & ~np.isin(times, events)
-        if not own.any():
+        inside = (times >= segment.start) & (times <= segment.end) & ~np.isin(times, events)
+        if not inside.any():
             continue
-        times, values = times[own], values[own]
+        times, values = times[inside], values[inside]
         states = dict(segment.states)
         for state in hidden:
             if state not in states:
@@ -59,5 +59,5 @@ def assimilated(
                 at = np.clip(segment.grid.times, times[0], times[-1])
                 states[state] = np.asarray(curve(at))
         completed.append(replace(segment, states=states))
-    changed = np.where(held, vector, shooting.scaling.natural(found.coordinates))
+    changed = np.where(held, vector, shooting.scaling.natural(relaxed.coordinates))
     return completed, changed

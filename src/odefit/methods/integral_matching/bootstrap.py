@@ -67,11 +67,11 @@ def bootstrap(
     vectors = []
     for _ in range(samples):
         try:
-            found = rematch(_resampled(problem, simulated, rng), match.vector)
+            rematched = rematch(_resampled(problem, simulated, rng), match.vector)
         except InputError:
             continue
-        if np.isfinite(found.cost):
-            vectors.append(found.vector)
+        if np.isfinite(rematched.cost):
+            vectors.append(rematched.vector)
     if len(vectors) < MIN_SAMPLES:
         raise InputError(
             f"standard errors of a match: only {len(vectors)} of {samples} samples could be "
@@ -121,11 +121,11 @@ def _simulated(
             raise InputError(f"standard errors of a match: it has no trajectory: {trajectory}")
         trajectories.append(trajectory)
     blocks = forward.series_residuals(match.vector, trajectories)
-    found: list[dict[str, _SimulatedSeries]] = []
+    simulated: list[dict[str, _SimulatedSeries]] = []
     for number, condition in enumerate(problem.conditions):
         own_segments = [s for s in match.segments if s.condition == number]
         smoothed = {name: sd for segment in own_segments for name, sd in segment.sds.items()}
-        own = {}
+        condition_series = {}
         for name, series in condition.series.items():
             block = next(blocks)
             if isinstance(block, Failure):
@@ -136,9 +136,11 @@ def _simulated(
                 # If a series was not smoothed, its residuals estimate its noise.
                 rest = float(np.sqrt(np.mean((series.values - block.predicted) ** 2)))
                 sd, transform = np.full(len(sd), smoothed.get(name, rest)), None
-            own[name] = _SimulatedSeries(series, block.predicted, sd, transform, noise.counts)
-        found.append(own)
-    return found
+            condition_series[name] = _SimulatedSeries(
+                series, block.predicted, sd, transform, noise.counts
+            )
+        simulated.append(condition_series)
+    return simulated
 
 
 def _resampled(
@@ -147,7 +149,7 @@ def _resampled(
     """Return the problem with simulated series and random noise as its data."""
     sampled = copy.copy(problem)
     sampled.conditions = tuple(
-        replace(c, series={name: one.with_noise(rng) for name, one in own.items()})
-        for c, own in zip(problem.conditions, simulated, strict=True)
+        replace(c, series={name: one.with_noise(rng) for name, one in series.items()})
+        for c, series in zip(problem.conditions, simulated, strict=True)
     )
     return sampled

@@ -101,11 +101,11 @@ class IntegralCriterion:
     def _programmed(self, equations: Sequence[int], condensed: bool) -> list[Program]:
         """Return the programs that evaluate some equations, segment by segment."""
         programs = []
-        for index, own in groupby(equations, key=lambda k: self.equations[k][0]):
+        for index, group in groupby(equations, key=lambda k: self.equations[k][0]):
             if index not in self._recorders:
                 self._recorders[index] = Recorder(self.segments[index].grid)
             recorder = self._recorders[index]
-            names = [self.equations[k][1] for k in own]
+            names = [self.equations[k][1] for k in group]
             root = np.sqrt(recorder.grid.weights)
             sums = [
                 (residual, root / self._units[state])
@@ -216,7 +216,7 @@ class IntegralCriterion:
         states = self.problem.model.states
         any_values = {s: recorder.known(np.ones(len(recorder.grid.times))) for s in hidden}
         right_hand_sides = self._right_hand_sides({**known, **any_values}, states, recorder)
-        found = {}
+        hidden_states = {}
         for s in hidden:
             # w x(t) = w x(start) + the integral of w f; w is 1 for s and 0 for other hidden states.
             total = rate = recorder.known(0.0)
@@ -227,5 +227,5 @@ class IntegralCriterion:
                     rate = rate + weight * right_hand_sides[j]
                     if states[j] not in hidden:
                         total = total - weight * known[states[j]]
-            found[s] = total + recorder.integral(rate)
-        return found
+            hidden_states[s] = total + recorder.integral(rate)
+        return hidden_states

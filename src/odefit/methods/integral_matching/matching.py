@@ -110,9 +110,11 @@ class Matching:
         _check(problem)
         measured = measured_states(problem.model, problem.conditions)
         self.hidden = tuple(s for s in problem.model.states if s not in measured)
-        found = invariants(problem, self.hidden)
-        self.route = "assimilation" if found is None else "invariants" if self.hidden else ""
-        self._invariants = np.zeros((0, len(problem.model.states))) if found is None else found
+        combinations = invariants(problem, self.hidden)
+        self.route = "assimilation" if combinations is None else "invariants" if self.hidden else ""
+        self._invariants = (
+            np.zeros((0, len(problem.model.states))) if combinations is None else combinations
+        )
         self._segments, self._left_out = smoothed_segments(problem, smoother, measured)
         self._separable, self._given = separable, linear
 
@@ -190,8 +192,8 @@ class Matching:
         parameters = np.array([u.kind == "parameter" for u in self.problem.unknowns], dtype=bool)
         held = parameters & self._acting()
         for _ in range(MAX_ALTERNATIONS):
-            found = assimilated(forward, self._segments, self.hidden, vector, held, stop)
-            if isinstance(found, Failure):
+            states = assimilated(forward, self._segments, self.hidden, vector, held, stop)
+            if isinstance(states, Failure):
                 if best is not None:
                     break
                 return Match(
@@ -203,9 +205,9 @@ class Matching:
                     singular=(),
                     evaluations=0,
                     segments=self._segments,
-                    message=str(found),
+                    message=str(states),
                 )
-            completed, vector = found
+            completed, vector = states
             criterion = IntegralCriterion(self.problem, completed, self.hidden, self._invariants)
             best = self._match(criterion, vector, stop)
             scale = np.maximum(np.abs(best.vector), np.abs(vector))
@@ -240,7 +242,7 @@ class Matching:
             vector[changed] = solution.vector[changed]
             solutions.append(solution)
         matched = {k for b in blocks for k in (*b.linear, *b.nonlinear)}
-        found = matched | self._integrate_back(criterion, vector, matched)
+        solved = matched | self._integrate_back(criterion, vector, matched)
         vector = self._with_noise(vector[:n])
         cost = float(sum(s.cost for s in solutions))
         singular = tuple(problem.keys[k] for s in solutions for k in s.singular if k < n)
@@ -255,7 +257,7 @@ class Matching:
             singular=singular,
             evaluations=sum(s.evaluations for s in solutions),
             segments=criterion.segments,
-            message=self._message(linear, nonlinear, singular, cost, found),
+            message=self._message(linear, nonlinear, singular, cost, solved),
         )
 
     def blocks(self, criterion: IntegralCriterion, linear: Sequence[int]) -> list[EquationBlock]:
@@ -277,12 +279,12 @@ class Matching:
                 for s in {state, *shared}:
                     acts[row, criterion.free_starts[index, s]] = True
         chosen = set(linear)
-        found = []
-        for rows, own in connected_rows(acts):
-            solved = tuple(k for k in own if k in chosen)
-            searched = tuple(k for k in own if k not in chosen)
-            found.append(EquationBlock(tuple(rows), solved, searched))
-        return found
+        equation_blocks = []
+        for rows, unknowns in connected_rows(acts):
+            solved = tuple(k for k in unknowns if k in chosen)
+            searched = tuple(k for k in unknowns if k not in chosen)
+            equation_blocks.append(EquationBlock(tuple(rows), solved, searched))
+        return equation_blocks
 
     def _integrate_back(
         self, criterion: IntegralCriterion, vector: Array, matched: set[int]
@@ -291,7 +293,7 @@ class Matching:
 
         They are written into `vector` unless they are `matched`; their indices are returned.
         """
-        found: set[int] = set()
+        initial: set[int] = set()
         given = vector.copy()
         for index, segment in enumerate(criterion.segments):
             condition = self.problem.conditions[segment.condition]
@@ -307,10 +309,10 @@ class Matching:
             for state, value in states.items():
                 bound = condition.initial[state]
                 if not isinstance(bound, float | Expression) and bound not in matched:
-                    found.add(bound)
+                    initial.add(bound)
                     low, high = self.problem.lower[bound], self.problem.upper[bound]
                     vector[bound] = np.clip(value, low, high)
-        return found
+        return initial
 
     def _with_noise(self, vector: Array) -> Array:
         """Return the unknowns with the smoother's noise for unknowns of the noise."""
@@ -375,14 +377,16 @@ def connected_rows(matrix: BoolArray) -> list[tuple[list[int], list[int]]]:
     columns = [set(np.flatnonzero(row).tolist()) for row in matrix]
     # The rows of each group so far, and its columns.
     groups: list[tuple[list[int], set[int]]] = []
-    for row, own in enumerate(columns):
-        if own:
-            rows, shared = [row], own
-            for group in [g for g in groups if not own.isdisjoint(g[1])]:
+    for row, columns_of in enumerate(columns):
+        if columns_of:
+            rows, shared = [row], columns_of
+            for group in [g for g in groups if not columns_of.isdisjoint(g[1])]:
                 groups.remove(group)
                 rows, shared = [*group[0], *rows], shared | group[1]
             groups.append((rows, shared))
-    return [(rows, sorted(own)) for rows, own in sorted((sorted(r), c) for r, c in groups)]
+    return [
+        (rows, sorted(columns_of)) for rows, columns_of in sorted((sorted(r), c) for r, c in groups)
+    ]
 
 
 def _check(problem: Problem) -> None:

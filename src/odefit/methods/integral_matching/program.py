@@ -109,15 +109,15 @@ class Program:
             values = self._kept(vector)
             self._run(schedule, values)
             self._last = values
-            found = self._rows(schedule, values, len(key))
+            rows = self._rows(schedule, values, len(key))
             # Also infinite if squares overflow, which only costs time.
-            if not math.isfinite(np.vdot(found[1], found[1])):
+            if not math.isfinite(np.vdot(rows[1], rows[1])):
                 values = list(self._start)
                 for k, unknown in self._unknowns:
                     values[k] = vector[unknown]
                 self._run(schedule, values, careful=True)
-                found = self._rows(schedule, values, len(key))
-        return found
+                rows = self._rows(schedule, values, len(key))
+        return rows
 
     def _kept(self, vector: Array) -> list[Any]:
         """Return the values that are the same as in the last call, and None for the others."""
@@ -147,13 +147,13 @@ class Program:
         """Compute all values that are None; if `careful`, derivatives of zero stay zero."""
         grid, scaled = self._recorder.grid, OPERATIONS[SCALED]
         for stage in schedule.stages:
-            wanted = [s for s in stage.integrals if values[s.place] is None]
-            if wanted:
-                curves = np.empty((len(wanted), len(grid.times)))
-                for row, step in zip(curves, wanted, strict=True):
+            missing = [s for s in stage.integrals if values[s.place] is None]
+            if missing:
+                curves = np.empty((len(missing), len(grid.times)))
+                for row, step in zip(curves, missing, strict=True):
                     row[:] = values[step.first]
                 integrals = grid.cumulative(curves)
-                for step, integral in zip(wanted, integrals, strict=True):
+                for step, integral in zip(missing, integrals, strict=True):
                     values[step.place] = integral
             for place, function, first, second in stage.steps:
                 if values[place] is None:
@@ -168,12 +168,12 @@ class Program:
         """Return all rows and their derivatives, from the values of all quantities."""
         residuals, derivatives = np.empty(self.size), np.empty((self.size, count))
         for one, places in zip(self._sums, schedule.sums, strict=True):
-            own, slopes = residuals[one.rows], derivatives[one.rows]
-            np.matmul(one.known, np.array([values[c] for c in places.coefficients]), out=own)
+            block, slopes = residuals[one.rows], derivatives[one.rows]
+            np.matmul(one.known, np.array([values[c] for c in places.coefficients]), out=block)
             inner = np.array([[values[k] for k in row] for row in places.slopes])
             np.matmul(one.known, inner.reshape(len(places.slopes), count), out=slopes)
             for curve, coefficient in places.products:
-                own += values[coefficient] * (one.weights * values[curve])
+                block += values[coefficient] * (one.weights * values[curve])
             for curve, coefficient, column in places.terms:
                 slopes[:, column] += values[coefficient] * (one.weights * values[curve])
         return residuals, derivatives
@@ -225,14 +225,14 @@ class Program:
 
 def _needed(roots: Iterable[Node]) -> list[Node]:
     """Return all quantities on which some others depend, in the order of evaluation."""
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     waiting = list(roots)
     while waiting:
         node = waiting.pop()
-        if node not in found:
-            found.add(node)
+        if node not in nodes:
+            nodes.add(node)
             waiting.extend(node.arguments)
-    return sorted(found, key=lambda node: node.number)
+    return sorted(nodes, key=lambda node: node.number)
 
 
 def _stages(nodes: Sequence[Node], place: Mapping[Node, int]) -> list[_Stage]:

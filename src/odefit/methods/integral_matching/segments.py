@@ -170,14 +170,14 @@ def _segment(
     points = max(MIN_GRID_POINTS, GRID_POINTS_PER_MEASUREMENT * count)
     grid = Grid.over(first, last, corners, points)
     series = [curve(grid.times) for curve in curves.values()]
-    own = {states[k]: np.asarray(w @ np.array(series)) for k, w in weights.items()}
+    combined = {states[k]: np.asarray(w @ np.array(series)) for k, w in weights.items()}
     return SmoothedSegment(
         condition=index,
         at_start=at_start and first == start,
         start=start,
         end=end,
         grid=grid,
-        states=own,
+        states=combined,
         sds=sds,
     )
 
@@ -194,8 +194,8 @@ def _measurements(
     series = condition.series[name]
     times, values = condition.times[series.rows], series.values - observed.offsets[name]
     # A measurement at an event precedes the event.
-    own = (times <= end) & ((times > start) | ((times == start) & at_start))
-    return average_replicates(times[own], values[own])
+    inside = (times <= end) & ((times > start) | ((times == start) & at_start))
+    return average_replicates(times[inside], values[inside])
 
 
 def _smoothed(smoother: Smoother, times: Array, values: Array) -> Interpolant:

@@ -129,12 +129,12 @@ class Recorder:
         if function in ("min", "max"):
             return self.separated(reduce(lambda a, b: self.apply(function, a, b), nodes))
         if function == PIECEWISE:
-            found = nodes[-1]
+            result = nodes[-1]
             for k in range(len(nodes) - 3, -1, -2):
                 value, condition = nodes[k], nodes[k + 1]
-                rest = self.apply("if not", condition, found)
-                found = self.apply("+", self.apply("if", condition, value), rest)
-            return self.separated(found)
+                rest = self.apply("if not", condition, result)
+                result = self.apply("+", self.apply("if", condition, value), rest)
+            return self.separated(result)
         return self.separated(self.apply(function, *nodes))
 
     def integral(self, curve: Separated) -> Separated:
@@ -199,10 +199,10 @@ class Recorder:
                 unknowns |= argument.unknowns
                 varies |= argument.varies
             if unknowns:
-                found = Node(operation, arguments, None, unknowns, varies, self._next())
+                node = Node(operation, arguments, None, unknowns, varies, self._next())
             else:
-                found = self._known(self._computed(operation, arguments))
-            self._found[key] = found
+                node = self._known(self._computed(operation, arguments))
+            self._found[key] = node
         return self._found[key]
 
     def _computed(self, operation: str, arguments: Sequence[Node]) -> Any:
@@ -250,12 +250,12 @@ class Separated:
         return self._with("-", other)
 
     def __mul__(self, other: Separated) -> Separated:
-        recorder, own, others = self.recorder, self._parts(), other._parts()
-        if len(own) > 1 and len(others) > 1:
+        recorder, terms, others = self.recorder, self._parts(), other._parts()
+        if len(terms) > 1 and len(others) > 1:
             return recorder.separated(recorder.apply("*", self.node(), other.node()))
         return recorder.sum_of(
             (recorder.apply("*", a, b), recorder.apply("*", c, d))
-            for a, c in own
+            for a, c in terms
             for b, d in others
         )
 
@@ -315,10 +315,16 @@ def _derivative(recorder: Recorder, node: Node, unknown: int) -> Node:
         first = apply(f"first is {operation}", a, b)
         return apply("+", apply("if", first, inner[0]), apply("if not", first, inner[1]))
     total = recorder.zero
-    for number, own in enumerate(inner):
-        if own is not recorder.zero:
+    for number, derivative_node in enumerate(inner):
+        if derivative_node is not recorder.zero:
             factor = _factor(recorder, node, number)
-            total = apply("+", total, factor if own is recorder.one else apply(SCALED, factor, own))
+            total = apply(
+                "+",
+                total,
+                factor
+                if derivative_node is recorder.one
+                else apply(SCALED, factor, derivative_node),
+            )
     return total
 
 

@@ -158,31 +158,33 @@ def solve_block(
     bounds cover all components of the criterion, shape (size,).
     """
     count = 0
-    own = np.array(block.nonlinear, dtype=np.intp)
+    columns_of = np.array(block.nonlinear, dtype=np.intp)
     weights: PenaltyWeights | None = None
 
     def reduced(nonlinear: Array) -> _ReducedCriterion | None:
         nonlocal count, weights
         count += 1
         vector = start.copy()
-        vector[own] = nonlinear
+        vector[columns_of] = nonlinear
         if weights is None:
             weights = penalty_weights_at(criterion, block, vector, penalty)
         return _reduced(criterion, block, vector, lower, upper, weights)
 
-    if not len(own):
-        best = reduced(start[own])
+    if not len(columns_of):
+        best = reduced(start[columns_of])
         converged = best is not None
     else:
-        first, known = np.clip(start[own], lower[own], upper[own]), None
-        if len(own) == 1:
-            first, known = _scanned(reduced, first, lower[own], upper[own])
+        first, known = np.clip(start[columns_of], lower[columns_of], upper[columns_of]), None
+        if len(columns_of) == 1:
+            first, known = _scanned(reduced, first, lower[columns_of], upper[columns_of])
 
         def evaluate(nonlinear: Array) -> _ReducedCriterion | None:
             again = known is not None and nonlinear[0] == first[0]
             return known if again else reduced(nonlinear)
 
-        minimum: Minimum = minimise(evaluate, first, lower[own], upper[own], tolerances, stop)
+        minimum: Minimum = minimise(
+            evaluate, first, lower[columns_of], upper[columns_of], tolerances, stop
+        )
         end, converged = minimum.evaluation, minimum.converged
         best = end if isinstance(end, _ReducedCriterion) else None
     if best is None:

@@ -79,11 +79,11 @@ class AffineObservables:
         names, rows, offsets = [], [], {}
         for name, series in condition.series.items():
             expression = model.observables[name]
-            found = _affine_observable(expression, model, condition, condition.times[series.rows])
-            if found is not None:
+            form = _affine_observable(expression, model, condition, condition.times[series.rows])
+            if form is not None:
                 names.append(name)
-                rows.append(found[0])
-                offsets[name] = found[1]
+                rows.append(form[0])
+                offsets[name] = form[1]
         matrix = np.array(rows).reshape(len(rows), len(model.states))
         return cls(tuple(names), matrix, offsets)
 
@@ -131,8 +131,8 @@ def _affine_observable(
     random = np.random.default_rng(0).uniform(0.5, 1.5, (len(states), len(times)))
     known |= {s: Dual(random[j], {j: 1.0}) for j, s in enumerate(states)}
     with np.errstate(all="ignore"):
-        found = affine(expression.evaluate(known, DUAL), random)
-    return found if found is not None and found[0].any() else None
+        affine_form = affine(expression.evaluate(known, DUAL), random)
+    return affine_form if affine_form is not None and affine_form[0].any() else None
 
 
 POINTS = 4  # number of random states at which derivatives are compared
@@ -180,8 +180,8 @@ def states_before_events(
 
 def _solve(states: tuple[str, ...], rows: list[Array], values: list[float]) -> dict[str, float]:
     """Return the states that linear equations determine."""
-    found = determined_states(np.array(rows).reshape(len(rows), len(states)))
-    return {states[k]: float(weights @ np.array(values)) for k, weights in found.items()}
+    solutions = determined_states(np.array(rows).reshape(len(rows), len(states)))
+    return {states[k]: float(weights @ np.array(values)) for k, weights in solutions.items()}
 
 
 def _affine_assignments(
@@ -203,7 +203,7 @@ def _affine_assignments(
         known[name] = Dual(float(given(np.array([condition.t0]))[0]))
     current = known | {s: Dual(random[k], {k: 1.0}) for k, s in enumerate(states)}
     kinked: set[str] = set()
-    found = {}
+    assignments = {}
     with np.errstate(all="ignore"):
         for time, event in condition.events:
             if time > condition.t0:
@@ -215,5 +215,5 @@ def _affine_assignments(
         for state in states:
             form = affine(current[state], random)
             if form is not None and state not in kinked:
-                found[state] = form[0], float(form[1].mean())
-    return found
+                assignments[state] = form[0], float(form[1].mean())
+    return assignments

@@ -151,8 +151,8 @@ def exact_at(forward: ForwardMap, vector: Array) -> bool:
 def rounding_of_unknowns(jacobian: Array, vector: Array) -> float:
     """Return the cost of residuals caused by the last digits of the unknowns, in natural units."""
     with np.errstate(all="ignore"):
-        found = 0.5 * UNKNOWN_ROUNDING**2 * float(np.sum((jacobian * vector) ** 2))
-    return found if math.isfinite(found) else 0.0
+        rounding = 0.5 * UNKNOWN_ROUNDING**2 * float(np.sum((jacobian * vector) ** 2))
+    return rounding if math.isfinite(rounding) else 0.0
 
 
 def reproduces(
@@ -177,17 +177,17 @@ def noiseless_rows(
     their size.
     """
     ends = [(r.rows if r.sd_rows is None else r.sd_rows).stop for r in forward.series_rows]
-    found = np.zeros(max(ends, default=0), dtype=bool)
+    noiseless = np.zeros(max(ends, default=0), dtype=bool)
     rows = [r for r in forward.series_rows if r.estimates_spread and r.noise.law.located]
     if not rows:
-        return found
+        return noiseless
     along = forward.trajectories(vector, choice, sensitivities=False)
     if isinstance(along, Failure):
-        return found
-    errors = np.full(len(found), np.nan)
+        return noiseless
+    errors = np.full(len(noiseless), np.nan)
     for block in forward.series_residuals(vector, along):
         if isinstance(block, Failure):
-            return found
+            return noiseless
         errors[block.rows] = block.distances * block.sds
     limit = max(relative, 10 * forward.accuracy(choice))
     noisy = {
@@ -201,10 +201,10 @@ def noiseless_rows(
             noisy.add(r.name)
     for r in rows:
         if r.name not in noisy and r.sd_rows is not None:
-            found[r.rows] = found[r.sd_rows] = True
+            noiseless[r.rows] = noiseless[r.sd_rows] = True
             if r.lag_rows is not None:
-                found[r.lag_rows] = True
-    return found
+                noiseless[r.lag_rows] = True
+    return noiseless
 
 
 def _weighted_squares(problem: Problem) -> float:

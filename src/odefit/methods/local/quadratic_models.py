@@ -189,8 +189,8 @@ class BoundedModel(ABC):
     ) -> int | None:
         """Return the held component whose release lowers the model most; None if there is none."""
         inward = self._inward(d, free, solver, damping)
-        found = int(np.argmax(inward)) if len(inward) else 0
-        return found if len(inward) and inward[found] > self._slack else None
+        worst = int(np.argmax(inward)) if len(inward) else 0
+        return worst if len(inward) and inward[worst] > self._slack else None
 
     def _inward(
         self, d: Array, free: BoolArray, solver: _Damped | _Shifted | None, damping: float

@@ -273,12 +273,12 @@ def bounded_step(
     weight = _weights(column_norms(jacobian), x)
     model = GaussNewtonModel(residuals, jacobian, Region(weight, x, lower, upper))
     best = model.step(math.inf)
-    wanted = model.decrease(best) - slack
+    least = model.decrease(best) - slack
     length = norm(weight * best)
     for _ in range(MAX_HALVINGS if slack > 0 and length > 0 else 0):
         length *= 0.5
         shorter = model.step(length)
-        if model.decrease(shorter) < wanted:
+        if model.decrease(shorter) < least:
             break
         best = shorter
     return best
@@ -304,9 +304,9 @@ def _weights(scale: Array, x: Array, sizes: Array | None = None) -> Array:
     An unknown with little effect would otherwise run to its bounds in every trial step, however
     small the radius, and have an effect there.
     """
-    found = np.maximum(magnitudes(x, sizes), 1e-300)
-    least = MIN_RELATIVE_WEIGHT * (scale * found).max(initial=0.0)
+    weights = np.maximum(magnitudes(x, sizes), 1e-300)
+    least = MIN_RELATIVE_WEIGHT * (scale * weights).max(initial=0.0)
     if sizes is None:
-        found = np.maximum(found, NEARLY_ZERO * found.max(initial=0.0))
-    weight = np.maximum(scale, least / found)
+        weights = np.maximum(weights, NEARLY_ZERO * weights.max(initial=0.0))
+    weight = np.maximum(scale, least / weights)
     return np.where(weight > 0, weight, 1.0)

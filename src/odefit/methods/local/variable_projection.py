@@ -111,15 +111,15 @@ class ObservationOptimum:
             if isinstance(groups, Failure):
                 return groups
             y, factors, units, free = self._alternate(groups, vector)
-            found, at_no_bound = vector.copy(), np.zeros(len(vector), dtype=bool)
-            found[self._columns] = np.where(self._log, np.exp(y), y)
-            found[self._deviations] = factors ** (1.0 / self._powers)
-            found[self._units] = units ** (-1.0 / self._unit_powers)
-            own = [*self._columns, *self._deviations, *self._units]
+            solution, at_no_bound = vector.copy(), np.zeros(len(vector), dtype=bool)
+            solution[self._columns] = np.where(self._log, np.exp(y), y)
+            solution[self._deviations] = factors ** (1.0 / self._powers)
+            solution[self._units] = units ** (-1.0 / self._unit_powers)
+            indices = [*self._columns, *self._deviations, *self._units]
             lower, upper = self._bounds
-            found[own] = np.clip(found[own], lower[own], upper[own])
-            at_no_bound[own] = free
-        return found, at_no_bound
+            solution[indices] = np.clip(solution[indices], lower[indices], upper[indices])
+            at_no_bound[indices] = free
+        return solution, at_no_bound
 
     def _groups(
         self, forward: ForwardMap, vector: Array, trajectories: Sequence[Trajectory]
@@ -140,14 +140,14 @@ class ObservationOptimum:
             return evaluation
         rows, owners, units = self._layout
         residuals, jacobian = evaluation.residuals[rows], evaluation.jacobian[rows]
-        own, measured = units >= 0, np.zeros(len(rows))
-        if own.any():
+        in_units, measured = units >= 0, np.zeros(len(rows))
+        if in_units.any():
             # The factor of a unit is the model: its derivative with respect to the unit, at one,
             # over its power.
-            columns = np.array(self._units, dtype=np.intp)[units[own]]
-            model = jacobian[own, columns] / self._unit_powers[units[own]]
-            measured[own] = model - residuals[own]
-            residuals[own] = model
+            columns = np.array(self._units, dtype=np.intp)[units[in_units]]
+            model = jacobian[in_units, columns] / self._unit_powers[units[in_units]]
+            measured[in_units] = model - residuals[in_units]
+            residuals[in_units] = model
         return _Groups(jacobian[:, self._columns], residuals, owners, units, measured)
 
     def _rows(
@@ -164,9 +164,9 @@ class ObservationOptimum:
             start += count
             if number and source is sources[number - 1]:
                 # Rows that a standard deviation adds to those of its measurements.
-                for found, unknowns in ((owners, self._deviations), (units, self._units)):
+                for places, unknowns in ((owners, self._deviations), (units, self._units)):
                     acting = np.flatnonzero(jacobian[here[0], unknowns])
-                    found[-1][:] = acting[0] if len(acting) else -1
+                    places[-1][:] = acting[0] if len(acting) else -1
                 continue
             rows.append(here)
             owners.append(np.full(count, -1))
@@ -233,8 +233,8 @@ class _Groups:
         if bool(((self.units >= 0) & owned).any()):
             return True
         # The rows of each factor (and those without), and so the columns that each factor weights.
-        own = self.owners == np.arange(-1, self.owners.max() + 1)[:, None]
-        return bool((np.count_nonzero(own @ (self.columns != 0), axis=0) > 1).any())
+        groups = self.owners == np.arange(-1, self.owners.max() + 1)[:, None]
+        return bool((np.count_nonzero(groups @ (self.columns != 0), axis=0) > 1).any())
 
     def weights(self, factors: Array) -> Array:
         """Return the factors by which rows are multiplied, shape (rows,)."""
@@ -246,16 +246,16 @@ class _Groups:
 
     def units_at(self, weights: Array, count: int) -> tuple[Array, BoolArray]:
         """Return the optimal reciprocals of the units, and which of them have any data."""
-        own = self.units >= 0
-        units, weights = self.units[own], weights[own]
-        q, d = weights * self.constants[own], weights * self.measured[own]
+        in_units = self.units >= 0
+        units, weights = self.units[in_units], weights[in_units]
+        q, d = weights * self.constants[in_units], weights * self.measured[in_units]
         square = np.bincount(units, d * d, minlength=count)
         half = 0.5 * np.bincount(units, q * d, minlength=count)
         numbers = np.bincount(units, minlength=count)
         # The positive root of square u^2 - 2 half u - numbers = 0, without cancellation.
         root = np.sqrt(half**2 + square * numbers)
-        found = np.where(half >= 0, (half + root) / square, numbers / (root - half))
-        return found, square > 0
+        optimum = np.where(half >= 0, (half + root) / square, numbers / (root - half))
+        return optimum, square > 0
 
     def root_mean_squares(self, values: Array, count: int) -> Array:
         """Return the root mean square of values, shape (rows,), for each of `count` factors."""
@@ -342,10 +342,10 @@ class VariableProjection:
     def evaluate(self, vector: Array, choice: EngineChoice = UNDECIDED) -> Projection | Failure:
         """Return the reduced problem at `vector`, shape (n,), ignoring its eliminated unknowns."""
         if self._inner is None:
-            found = self.forward.evaluate(vector, choice)
-            if isinstance(found, Failure):
-                return found
-            return Projection(vector, found, found.jacobian)
+            full = self.forward.evaluate(vector, choice)
+            if isinstance(full, Failure):
+                return full
+            return Projection(vector, full, full.jacobian)
         optimum = self._optimum(self._inner, vector, choice, sensitivities=True)
         if isinstance(optimum, Failure):
             return optimum

@@ -121,14 +121,14 @@ class History:
         point = self.iterations[iteration].point
         forward = ForwardMap(self.problem, nodes=self.shooting.nodes_of(point))
         vector = self.shooting.scaling.natural(point.coordinates)
-        found = simulated(self.problem, vector, times, condition.name, forward=forward)
-        if isinstance(found, Failure):
-            raise RuntimeError(f"the trajectory cannot be integrated: {found}")  # noqa: TRY004
-        breaks = np.searchsorted(found.times, node_times[1:])
+        simulation = simulated(self.problem, vector, times, condition.name, forward=forward)
+        if isinstance(simulation, Failure):
+            raise RuntimeError(f"the trajectory cannot be integrated: {simulation}")  # noqa: TRY004
+        breaks = np.searchsorted(simulation.times, node_times[1:])
         return Simulation(
-            np.insert(found.times, breaks, node_times[1:]),
-            {k: np.insert(v, breaks, np.nan) for k, v in found.states.items()},
-            {k: np.insert(v, breaks, np.nan) for k, v in found.observables.items()},
+            np.insert(simulation.times, breaks, node_times[1:]),
+            {k: np.insert(v, breaks, np.nan) for k, v in simulation.states.items()},
+            {k: np.insert(v, breaks, np.nan) for k, v in simulation.observables.items()},
         )
 
 

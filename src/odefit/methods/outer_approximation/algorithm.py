@@ -54,28 +54,28 @@ def strengthening_cuts(
     After a `stop`, the cuts so far are returned; `seconds` limits all groups together. Raises
     Infeasible if a group alone is proved to exceed the cutoff.
     """
-    found = []
+    cuts = []
     for group in groups:
         if stop():
             break
         inside = form.within(group)
-        own = np.flatnonzero(inside[form.residuals])
-        if not len(own):
+        residuals = np.flatnonzero(inside[form.residuals])
+        if not len(residuals):
             continue
         keep = rows_within(form, inside)
         program = master_problem(form, *bounds, planes, partition, cutoff, keep=keep)
         cost = np.zeros(len(program.cost))
-        cost[form.size + own] = 1.0
+        cost[form.size + residuals] = 1.0
         answer = process.solve(replace(program, cost=cost), gap, seconds / len(groups), stop)
         if 0 < answer.bound < math.inf:  # if a single group exceeds the cutoff, so does the whole
-            found.append(StrengtheningCut(tuple(own.tolist()), answer.bound))
-    return found
+            cuts.append(StrengtheningCut(tuple(residuals.tolist()), answer.bound))
+    return cuts
 
 
 def rows_within(form: StandardForm, inside: BoolArray) -> BoolArray:
     """Return the rows with no variables but those `inside`, shape (rows,)."""
-    found: BoolArray = (abs(form.matrix) @ (~inside).astype(float)) == 0
-    return found
+    inside_rows: BoolArray = (abs(form.matrix) @ (~inside).astype(float)) == 0
+    return inside_rows
 
 
 STALLED_CONTRACTION = 0.02
@@ -235,10 +235,10 @@ class MasterSlaveSearch:
 
     def _contract(self) -> None:
         """Contract the bounds before the first master problem, until they hardly change."""
-        own = self.form.parameters
+        parameters = self.form.parameters
         for number in range(self.rounds + 1, self.options.contractions + 1):
             cutoff = self._refutable_cutoff()
-            width, lower = (self.high - self.low)[own], self.lower
+            width, lower = (self.high - self.low)[parameters], self.lower
             if number == 1:
                 self._bound_by_relaxation(cutoff)
                 self._log("relaxation", 1)
@@ -249,7 +249,7 @@ class MasterSlaveSearch:
             self._log("contraction", number)
             if self.closed or self.stop():
                 return
-            moved = np.any((self.high - self.low)[own] < (1 - STALLED_CONTRACTION) * width)
+            moved = np.any((self.high - self.low)[parameters] < (1 - STALLED_CONTRACTION) * width)
             risen = self.lower - lower > STALLED_CONTRACTION * abs(self.cutoff - lower)
             self.rounds, self.contracted = number, not (moved or risen)
             self._keep()
@@ -270,17 +270,17 @@ class MasterSlaveSearch:
                 cutoff = self._refutable_cutoff()
                 program = master_problem(form, self.low, self.high, planes, partition, cutoff, cuts)
                 seconds = min(max(MASTER_SHARE * self.remaining(), 1.0), self.remaining())
-                found = process.solve(program, gap, seconds, self.stop)
-                if found.bound == math.inf:  # according to the solver, within its tolerance
-                    self._raise_lower(cutoff - found.margin, cutoff)
+                optimum = process.solve(program, gap, seconds, self.stop)
+                if optimum.bound == math.inf:  # according to the solver, within its tolerance
+                    self._raise_lower(cutoff - optimum.margin, cutoff)
                 else:
-                    self._raise_lower(found.bound + form.constant, cutoff)
-                if found.x is not None and not self.stop():
-                    self._solve_slave(found.x)
+                    self._raise_lower(optimum.bound + form.constant, cutoff)
+                if optimum.x is not None and not self.stop():
+                    self._solve_slave(optimum.x)
                 self._log("master", number)
-                if self.closed or self.stop() or found.x is None:
+                if self.closed or self.stop() or optimum.x is None:
                     return
-                x, r = found.x[: form.size], form.residuals
+                x, r = optimum.x[: form.size], form.residuals
                 planes.add(x[r], self.low[r], self.high[r])
                 partition = active_pieces_halved(partition, x, self.low, self.high)
                 self._check_size(partition)
@@ -376,13 +376,13 @@ def _resume(state: Mapping[str, Any], search: MasterSlaveSearch, d: Discretisati
     n, unknowns = len(search.low), len(d.problem.unknowns)
     shape = d.points, len(d.variables)
     low, high = numbers(state["low"], n), numbers(state["high"], n)
-    planes = [numbers(own).tolist() for own in state["planes"]]
+    planes = [numbers(added).tolist() for added in state["planes"]]
     if len(planes) != len(search.form.residuals) or not np.isfinite([*low, *high]).all():
         raise ValueError("it belongs to another problem")
     incumbent = state["incumbent"]
     cuts = tuple(
-        StrengtheningCut(tuple(natural(r) for r in own), float(least))
-        for own, least in state["cuts"]
+        StrengtheningCut(tuple(natural(r) for r in added), float(least))
+        for added, least in state["cuts"]
     )
     probes = {(natural(k), bool(upper)): float(part) for k, upper, part in state["probes"]}
     partition: Partition | None = None

@@ -210,13 +210,13 @@ class BoundTightening:
         cost = objective_coefficients(self.form)
         for _ in range(MAX_PLANE_ROUNDS):
             p = linear_relaxation(self.form, low, high, self.planes, cutoff, self.cuts)
-            found = minimise(p, cost, self.remaining())
-            if found.bound == math.inf:
+            optimum = minimise(p, cost, self.remaining())
+            if optimum.bound == math.inf:
                 raise Infeasible
-            best = max(best, found.bound + constant)
-            if found.x is None:
+            best = max(best, optimum.bound + constant)
+            if optimum.x is None:
                 break
-            x = found.x
+            x = optimum.x
             missing = float(x[r] @ x[r] - x[self.form.size :].sum())
             new = self.planes.add(x[r], low[r], high[r])
             if missing <= PLANE_TOLERANCE * abs(best) or not new or self.stop():
@@ -235,9 +235,9 @@ class BoundTightening:
 
         The others get `seconds`; the next round continues with the remaining ones.
         """
-        own = self.form.parameters.tolist()
-        low, high = self._obbt_of(low, high, cutoff, own)
-        others = sorted(set(self.form.factors.tolist()) - set(own))
+        parameters = self.form.parameters.tolist()
+        low, high = self._obbt_of(low, high, cutoff, parameters)
+        others = sorted(set(self.form.factors.tolist()) - set(parameters))
         if not others:
             return low, high
         self.turn %= len(others)

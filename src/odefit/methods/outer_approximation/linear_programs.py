@@ -119,13 +119,13 @@ def minimise(p: Polyhedron, cost: Array, seconds: float = math.inf) -> Optimum:
     s = p.scaled
     c = cost * s.half
     size = float(np.abs(c).max(initial=0.0)) or 1.0
-    found, y = _solved(s, c / size, s.equal, seconds)
-    if found.status == STATUS_INFEASIBLE:
+    optimum, y = _solved(s, c / size, s.equal, seconds)
+    if optimum.status == STATUS_INFEASIBLE:
         return Optimum(math.inf if is_proved_empty(p, seconds) else -math.inf, None, None)
-    if found.status != STATUS_OPTIMAL or found.x is None:
+    if optimum.status != STATUS_OPTIMAL or optimum.x is None:
         return Optimum(-math.inf, None, None)
     y = y * s.row_scale * size
-    x = np.clip(s.centre + s.half * found.x, p.lower, p.upper)
+    x = np.clip(s.centre + s.half * optimum.x, p.lower, p.upper)
     return Optimum(safe_dual_bound(p, cost, y), x, y)
 
 
@@ -148,7 +148,7 @@ def _solved(
         equations = hstack([equations, csr_array((equations.shape[0], 1))], format="csr")
         cost, bounds = np.append(cost, 1.0), np.vstack([bounds, [0.0, MAX_VIOLATION]])
     solve: Any = linprog
-    found = solve(
+    outcome = solve(
         cost,
         A_ub=matrix,
         b_ub=np.concatenate([s.row_upper[high], -s.row_lower[low]]),
@@ -159,12 +159,12 @@ def _solved(
         options={} if math.isinf(seconds) else {"time_limit": max(seconds, LEAST_SECONDS)},
     )
     y = np.zeros(len(equal))
-    if found.status == STATUS_OPTIMAL:
-        marginals, count = np.asarray(found.ineqlin.marginals), int(high.sum())
+    if outcome.status == STATUS_OPTIMAL:
+        marginals, count = np.asarray(outcome.ineqlin.marginals), int(high.sum())
         y[high] += marginals[:count]
         y[low] -= marginals[count:]
-        y[equal] = found.eqlin.marginals
-    return found, y
+        y[equal] = outcome.eqlin.marginals
+    return outcome, y
 
 
 def safe_dual_bound(p: Polyhedron, cost: Array, multipliers: Array) -> float:

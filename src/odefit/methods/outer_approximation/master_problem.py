@@ -67,10 +67,10 @@ def variables_to_partition(form: StandardForm, low: Array, high: Array) -> tuple
     Then those that occur in most terms are preferred.
     """
     free = high > low
-    own = set(form.parameters.tolist())
+    parameters = set(form.parameters.tolist())
     pairs = [(int(i), int(j)) for _, i, j in form.bilinear if free[i] and free[j]]
     chosen = {t.argument for t in form.univariate if free[t.argument]}
-    chosen |= {k for pair in pairs for k in pair if k in own}
+    chosen |= {k for pair in pairs for k in pair if k in parameters}
     rest = [p for p in pairs if not chosen.intersection(p)]
     while rest:
         count = Counter(k for p in rest for k in p)
@@ -82,33 +82,33 @@ def variables_to_partition(form: StandardForm, low: Array, high: Array) -> tuple
 
 def uniform_partition(low: Array, high: Array, variables: Sequence[int], count: int) -> Partition:
     """Return `count` pieces of each variable, of equal ratio if it spans much, else length."""
-    found: Partition = {}
+    pieces: Partition = {}
     for k in variables:
         a, b = float(low[k]), float(high[k])
-        found[k] = (a, *(split_point(a, b, n / count) for n in range(1, count)), b)
-    return found
+        pieces[k] = (a, *(split_point(a, b, n / count) for n in range(1, count)), b)
+    return pieces
 
 
 def restricted(partition: Partition, low: Array, high: Array) -> Partition:
     """Return the pieces within narrower bounds."""
-    found: Partition = {}
+    pieces: Partition = {}
     for k, edges in partition.items():
         a, b = float(low[k]), float(high[k])
         if a < b:
-            found[k] = (a, *(e for e in edges if a < e < b), b)
-    return found
+            pieces[k] = (a, *(e for e in edges if a < e < b), b)
+    return pieces
 
 
 def active_pieces_halved(partition: Partition, w: Array, low: Array, high: Array) -> Partition:
     """Return the partition with the active piece of every variable, which holds `w`, halved."""
-    found: Partition = {}
+    pieces: Partition = {}
     for k, edges in partition.items():
         active = int(np.clip(np.searchsorted(edges, w[k], side="right") - 1, 0, len(edges) - 2))
         a, b = edges[active], edges[active + 1]
         if b - a > SHORTEST_PIECE * (high[k] - low[k]):
             edges = (*edges[: active + 1], split_point(a, b, 0.5), *edges[active + 1 :])
-        found[k] = edges
-    return found
+        pieces[k] = edges
+    return pieces
 
 
 def binary_count(partition: Partition) -> int:
@@ -218,9 +218,9 @@ class _Extended:
             if not all(kinds):
                 continue
             for n in range(max(map(len, kinds))):
-                own = [piece[min(n, len(piece) - 1)] for piece in kinds]
-                slopes = np.array([line.slope for line in own])
-                offsets = np.array([line.offset for line in own])
+                selected = [piece[min(n, len(piece) - 1)] for piece in kinds]
+                slopes = np.array([line.slope for line in selected])
+                offsets = np.array([line.offset for line in selected])
                 # slope (part + x_L lambda) + offset lambda
                 entries = {z: 1.0, **_by_column(parts, -slopes)}
                 entries |= _by_column(binaries, -(slopes * low + offsets))

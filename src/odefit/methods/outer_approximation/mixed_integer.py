@@ -95,19 +95,19 @@ class Highs:
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         p = program.polyhedron
-        found = milp(
+        outcome = milp(
             program.cost,
             integrality=program.integer.astype(int),
             bounds=Bounds(p.bounds[:, 0], p.bounds[:, 1]),
             constraints=LinearConstraint(p.matrix, p.row_lower, p.row_upper),
             options={"time_limit": program.seconds, "mip_rel_gap": program.gap},
         )
-        if found.status == SCIPY_INFEASIBLE:
+        if outcome.status == SCIPY_INFEASIBLE:
             return MixedIntegerOptimum(math.inf, None, True, "infeasible")
-        bound = found.mip_dual_bound
+        bound = outcome.mip_dual_bound
         bound = -math.inf if bound is None or not math.isfinite(bound) else float(bound)
-        x = None if found.x is None else np.asarray(found.x, dtype=float)
-        return MixedIntegerOptimum(bound, x, found.status == 0, str(found.message))
+        x = None if outcome.x is None else np.asarray(outcome.x, dtype=float)
+        return MixedIntegerOptimum(bound, x, outcome.status == 0, str(outcome.message))
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,10 @@ class Scip:
         m = p.matrix
         sides = zip(p.row_lower.tolist(), p.row_upper.tolist(), strict=True)
         for r, (low, high) in enumerate(sides):
-            own = slice(int(m.indptr[r]), int(m.indptr[r + 1]))
-            entries = zip(m.data[own].tolist(), m.indices[own].tolist(), strict=True)
+            row_entries = slice(int(m.indptr[r]), int(m.indptr[r + 1]))
+            entries = zip(
+                m.data[row_entries].tolist(), m.indices[row_entries].tolist(), strict=True
+            )
             row = pyscipopt.quicksum(c * x[j] for c, j in entries)
             if low == high:
                 model.addCons(row == low)
@@ -222,17 +224,17 @@ class SolverProcess:
         cost = program.cost * s.half
         size = float(np.abs(cost).max(initial=0.0)) or 1.0
         limits = gap, max(seconds, LEAST_SECONDS)
-        found = self._ask(MixedIntegerProgram(s, cost / size, program.integer, *limits), stop)
+        optimum = self._ask(MixedIntegerProgram(s, cost / size, program.integer, *limits), stop)
         margin = 0.0
         if root.multipliers is not None:
             margin = FEASIBILITY_TOLERANCE * float(np.abs(root.multipliers / s.row_scale).sum())
-        bound = found.bound
+        bound = optimum.bound
         if math.isfinite(bound):
             bound = bound * size + float(program.cost @ s.centre) - margin
-        x = root.x if math.isfinite(bound) or not found.optimal else None
-        if found.x is not None:
-            x = np.clip(s.centre + s.half * found.x, p.lower, p.upper)
-        return replace(found, bound=max(bound, root.bound), x=x, margin=margin)
+        x = root.x if math.isfinite(bound) or not optimum.optimal else None
+        if optimum.x is not None:
+            x = np.clip(s.centre + s.half * optimum.x, p.lower, p.upper)
+        return replace(optimum, bound=max(bound, root.bound), x=x, margin=margin)
 
     def _ask(self, program: MixedIntegerProgram, stop: Callable[[], bool]) -> MixedIntegerOptimum:
         if self._child is None:
@@ -240,8 +242,8 @@ class SolverProcess:
         self._child.call(self._solver.solve, program)
         message = self._child.wait(time.monotonic() + program.seconds + GRACE_PERIOD, stop)
         if message.kind == "returned":
-            found: MixedIntegerOptimum = message.content
-            return found
+            optimum: MixedIntegerOptimum = message.content
+            return optimum
         if message.kind != "raised":  # the solver still runs, or its process has died
             self.close()
         reasons = {

@@ -169,15 +169,19 @@ class OuterApproximation(Method):
     def _check_cuts(self) -> None:
         groups = []
         for group in self.cuts:
-            own = tuple(group)
-            for element in own:
+            elements = tuple(group)
+            for element in elements:
                 whole(element, "OuterApproximation, cuts", 0)
-            if not own or own != tuple(range(own[0], own[-1] + 1)) or own[-1] >= self.elements:
+            if (
+                not elements
+                or elements != tuple(range(elements[0], elements[-1] + 1))
+                or elements[-1] >= self.elements
+            ):
                 raise InputError(
                     "OuterApproximation, cuts: expected groups of consecutive elements from 0 to "
-                    f"{self.elements - 1}, such as ((0, 1), (1, 2)), got {own!r}"
+                    f"{self.elements - 1}, such as ((0, 1), (1, 2)), got {elements!r}"
                 )
-            groups.append(own)
+            groups.append(elements)
         object.__setattr__(self, "cuts", tuple(groups))
 
     @property
@@ -216,8 +220,10 @@ class OuterApproximation(Method):
             states = self._state_bounds(bounded, d, local_answer)
             search = self._search(bounded, d, local_answer)
             # A run with more time or iterations continues one with less.
-            own = {k: v for k, v in vars(self).items() if k not in ("seconds", "iterations")}
-            options = {"method": repr(own), "seed": control.seed}
+            settings_kept = {
+                k: v for k, v in vars(self).items() if k not in ("seconds", "iterations")
+            }
+            options = {"method": repr(settings_kept), "seed": control.seed}
             with opened(control, "outer approximation", problem, options) or nullcontext() as kept:
                 if kept is not None:
                     resume_search(kept, search, d)
@@ -317,10 +323,10 @@ def _progress(control: Control) -> Callable[[BoundStep], None] | None:
         return None
 
     def report(step: BoundStep) -> None:
-        said = f"{step.stage} {step.iteration}: {step.lower:.5g} <= optimum <= {step.upper:.5g}"
+        text = f"{step.stage} {step.iteration}: {step.lower:.5g} <= optimum <= {step.upper:.5g}"
         if math.isfinite(step.gap):
-            said += f" (gap {step.gap:.1%})"
-        listener(Progress(0, 0, step.upper, 0, said))
+            text += f" (gap {step.gap:.1%})"
+        listener(Progress(0, 0, step.upper, 0, text))
 
     return report
 
@@ -388,9 +394,9 @@ class SlaveProblem:
         if values is None or unknowns is None:
             return None
         instance = Instance(self._d, Baseline(), values, unknowns)
-        found = make_answer(
+        answer_within = make_answer(
             instance, answer.outcome, values, unknowns, None, answer.seconds, answer.message
         )
-        if not found.success:
-            found = self.solve(np.concatenate([values.ravel(), unknowns]))
-        return found if found.success else None
+        if not answer_within.success:
+            answer_within = self.solve(np.concatenate([values.ravel(), unknowns]))
+        return answer_within if answer_within.success else None

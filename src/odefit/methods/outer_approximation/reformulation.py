@@ -67,8 +67,8 @@ class Affine:
 
     def scaled(self, factor: float) -> Affine:
         """Return the expression times a number."""
-        own = {i: c * factor for i, c in self.coefficients.items()}
-        return Affine(self.owner, own, self.constant * factor)
+        coefficients = {i: c * factor for i, c in self.coefficients.items()}
+        return Affine(self.owner, coefficients, self.constant * factor)
 
     def __neg__(self) -> Affine:
         return self.scaled(-1.0)

@@ -87,21 +87,21 @@ class HyperPlanes:
 
     def contacts(self, low: Array, high: Array) -> list[list[float]]:
         """Return the contact points in the ranges of the residuals, ends of shape (residuals,)."""
-        found = []
-        for own, a, b in zip(self.added, low.tolist(), high.tolist(), strict=True):
+        points = []
+        for added, a, b in zip(self.added, low.tolist(), high.tolist(), strict=True):
             near = CONTACT_DISTANCE * (b - a)
-            inner = [p for p in own if a + near < p < b - near]
-            found.append([*np.linspace(a, b, self.count if a < b else 1).tolist(), *inner])
-        return found
+            inner = [p for p in added if a + near < p < b - near]
+            points.append([*np.linspace(a, b, self.count if a < b else 1).tolist(), *inner])
+        return points
 
     def add(self, residuals: Array, low: Array, high: Array) -> int:
         """Add one at each residual's value where there is none; return the number of new ones."""
         new = 0
         there = self.contacts(low, high)
         width = (high - low).tolist()
-        for own, known, r, w in zip(self.added, there, residuals.tolist(), width, strict=True):
+        for points, known, r, w in zip(self.added, there, residuals.tolist(), width, strict=True):
             if all(abs(r - p) > CONTACT_DISTANCE * w for p in known):
-                own.append(r)
+                points.append(r)
                 new += 1
         return new
 

@@ -67,8 +67,8 @@ class StandardForm:
     def within(self, group: Sequence[int]) -> BoolArray:
         """Return the variables that belong to a group of consecutive elements, or to none."""
         first, last = self.elements.T
-        found: BoolArray = (first < 0) | ((last >= min(group)) & (first <= max(group)))
-        return found
+        inside: BoolArray = (first < 0) | ((last >= min(group)) & (first <= max(group)))
+        return inside
 
     def objective(self, w: Array) -> float:
         """Return the objective at the variables `w`, shape (n,)."""
@@ -129,15 +129,15 @@ def _equations(a: Assembly, w: list[Affine], algebra: AffineAlgebra) -> list[Aff
     for block in a.discretisation.blocks:
         evaluated = a.evaluated(block, w, algebra)
         outputs.append([algebra.affine(o) for instance in evaluated for o in instance])
-    found = []
+    equations = []
     for _, _, parts in a.rows():
         total = algebra.affine(0.0)
         for variables, (numbers, weights) in zip(outputs, parts, strict=True):
             for number, weight in zip(numbers.tolist(), weights.tolist(), strict=True):
                 total = total + variables[number].scaled(weight)
         if total.coefficients:
-            found.append(total)
-    return found
+            equations.append(total)
+    return equations
 
 
 def _objective(a: Assembly, w: list[Affine], algebra: AffineAlgebra) -> tuple[list[Affine], Affine]:
@@ -159,17 +159,17 @@ def _objective(a: Assembly, w: list[Affine], algebra: AffineAlgebra) -> tuple[li
 def _elements(a: Assembly, known: Reformulation) -> IntArray:
     """Return the first and last element of every variable, see :class:`StandardForm`."""
     d = a.discretisation
-    found = np.empty((len(known.names), 2), dtype=np.intp)
-    found[:, 0], found[:, 1] = -1, np.iinfo(np.intp).max
+    elements = np.empty((len(known.names), 2), dtype=np.intp)
+    elements[:, 0], elements[:, 1] = -1, np.iinfo(np.intp).max
     width = len(d.variables)
     for number in range(len(d.problem.conditions)):
-        own = [p.segment.mesh for p in d.segments if p.segment.condition == number]
-        mesh = np.unique(np.concatenate(own))
+        meshes = [p.segment.mesh for p in d.segments if p.segment.condition == number]
+        mesh = np.unique(np.concatenate(meshes))
         for point in np.flatnonzero(d.condition_of == number).tolist():
             time = d.times[point]
             ends = [int(np.searchsorted(mesh, time, side)) - 1 for side in ("left", "right")]
-            found[point * width : (point + 1) * width] = np.clip(ends, 0, len(mesh) - 2)
+            elements[point * width : (point + 1) * width] = np.clip(ends, 0, len(mesh) - 2)
     for k, definition in known.definitions.items():
         arguments = list(definition.arguments)
-        found[k] = found[arguments, 0].max(), found[arguments, 1].min()
-    return found
+        elements[k] = elements[arguments, 0].max(), elements[arguments, 1].min()
+    return elements

@@ -63,27 +63,29 @@ class StateBounds:
         domains = Domains.of(d.problem)
         values = np.tile([-np.inf, np.inf], (len(d.problem.conditions), len(d.variables), 1))
         values[:, equations.nonnegative, 0] = 0.0
-        for number, (own, condition) in enumerate(zip(values, d.problem.conditions, strict=True)):
-            own[:, 1] = equations.totals(number)
+        for number, (bounds, condition) in enumerate(
+            zip(values, d.problem.conditions, strict=True)
+        ):
+            bounds[:, 1] = equations.totals(number)
             if np.isfinite(cutoff):
-                _bound_by_data(d, condition, own, cutoff)
+                _bound_by_data(d, condition, bounds, cutoff)
             for k, name in enumerate(d.variables):
                 if isinstance(given, Mapping) and name in given:
-                    own[k] = given[name]
+                    bounds[k] = given[name]
                 elif given == "propose":
                     size = PROPOSAL_FACTOR * data_size(condition)
-                    own[k] = max(own[k, 0], -size), min(own[k, 1], size)
-                    if name in domains.positive or (name in domains.nonzero and own[k, 0] >= 0):
+                    bounds[k] = max(bounds[k, 0], -size), min(bounds[k, 1], size)
+                    if name in domains.positive or (name in domains.nonzero and bounds[k, 0] >= 0):
                         first = equations.initial(number)[k, 0]
-                        own[k, 0] = max(own[k, 0], _positive_bound(d, condition, name, first))
+                        bounds[k, 0] = max(bounds[k, 0], _positive_bound(d, condition, name, first))
         return cls(values)
 
     def apply(self, d: Discretisation) -> None:
         """Apply the bounds to `d`, unless tighter ones are known there."""
-        own = self.values[d.condition_of]
+        bounds = self.values[d.condition_of]
         free = d.lower < d.upper
-        d.lower = np.where(free, np.maximum(d.lower, own[:, :, 0]), d.lower)
-        d.upper = np.where(free, np.minimum(d.upper, own[:, :, 1]), d.upper)
+        d.lower = np.where(free, np.maximum(d.lower, bounds[:, :, 0]), d.lower)
+        d.upper = np.where(free, np.minimum(d.upper, bounds[:, :, 1]), d.upper)
         d.programs.clear()  # they were compiled with the previous bounds
 
     def containing(self, d: Discretisation, values: Array) -> StateBounds:
@@ -93,15 +95,15 @@ class StateBounds:
         total, where the true one does not.
         """
         widened = self.values.copy()
-        for number, own in enumerate(widened):
+        for number, bounds in enumerate(widened):
             at_points = values[d.condition_of == number]
             low, high = at_points.min(axis=0), at_points.max(axis=0)
             lower, upper = self.values[number].T
             swing, slack = WIDENING * (high - low), CONTRADICTION * (high - low)
             # Positive bounds stay positive, as a logarithm may be taken.
             least = np.where((lower > 0) & (low > 0), low / PROPOSAL_FACTOR, -np.inf)
-            own[:, 0] = np.where(low < lower - slack, np.maximum(low - swing, least), lower)
-            own[:, 1] = np.where(high > upper + slack, high + swing, upper)
+            bounds[:, 0] = np.where(low < lower - slack, np.maximum(low - swing, least), lower)
+            bounds[:, 1] = np.where(high > upper + slack, high + swing, upper)
         return StateBounds(widened)
 
     def description(self, d: Discretisation) -> str:

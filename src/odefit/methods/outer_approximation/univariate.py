@@ -162,11 +162,11 @@ class Univariate:
 
     def inflections(self, low: float, high: float) -> list[float]:
         """Return inner points where the curvature may change its sign or the derivative jumps."""
-        found = [0.0] if self.inflection_at_zero else []
+        points = [0.0] if self.inflection_at_zero else []
         if self.name in {"sin", "cos", "tan"}:
             shift = 0.5 if self.name == "cos" else 0.0
-            found = [(k + shift) * math.pi for k in _multiples_of_pi(low, high, shift)]
-        return [x for x in found if low < x < high]
+            points = [(k + shift) * math.pi for k in _multiples_of_pi(low, high, shift)]
+        return [x for x in points if low < x < high]
 
 
 def _or_nan(function: Callable[[float], float], x: float) -> float:
@@ -285,16 +285,16 @@ def supporting_lines(f: Univariate, low: float, high: float) -> list[Line]:
     first, last = f.at_end(low, 1), f.at_end(high, -1)
     secant = (0.5 * sum(last) - 0.5 * sum(first)) / (high - low)
     contacts = low + (high - low) * np.linspace(0.02, 0.98, TANGENTS)
-    found = []
+    lines = []
     for slope in (secant, *map(f.slope_at, contacts.tolist())):
         if not math.isfinite(slope):
             continue
         under, over = _offsets(f, edges, slope)
         if math.isfinite(under):
-            found.append(Line(slope, under, above=False))
+            lines.append(Line(slope, under, above=False))
         if math.isfinite(over):
-            found.append(Line(slope, over, above=True))
-    return found
+            lines.append(Line(slope, over, above=True))
+    return lines
 
 
 def _offsets(f: Univariate, edges: list[float], slope: float) -> Ends:

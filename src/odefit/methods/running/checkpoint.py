@@ -119,8 +119,8 @@ class Checkpoint:
             return
         self._refuse_others()
         try:
-            with closing(self._connect()) as found:
-                self._read(found)
+            with closing(self._connect()) as database:
+                self._read(database)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise InputError(
                 f"{path}: cannot be read as a checkpoint: {error}; name another file or remove it"
@@ -147,7 +147,7 @@ class Checkpoint:
             raise InputError(f"{self.path}: is not a checkpoint; name another file or remove it")
 
     def _connect(self) -> sqlite3.Connection:
-        found = sqlite3.connect(
+        database = sqlite3.connect(
             # An absolute path: SQLite gives other paths special meanings.
             self.path.absolute(),
             timeout=BUSY_SECONDS,
@@ -156,14 +156,14 @@ class Checkpoint:
         )
         try:
             # A file from elsewhere must not run functions, or have values of unlimited size.
-            found.execute("PRAGMA trusted_schema = OFF")
-            found.execute("PRAGMA cell_size_check = ON")
-            found.execute("PRAGMA mmap_size = 0")
-            found.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * MAX_VALUE)
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.execute("PRAGMA cell_size_check = ON")
+            database.execute("PRAGMA mmap_size = 0")
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * MAX_VALUE)
         except sqlite3.Error:
-            found.close()
+            database.close()
             raise
-        return found
+        return database
 
     def _read(self, database: sqlite3.Connection) -> None:
         if not _check_format(database, self.path):

@@ -47,9 +47,9 @@ def memory_size(given: object, place: str = "memory") -> int:
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         size = float(given)
     elif isinstance(given, str):
-        found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([a-zA-Z]*)\s*", given)
-        if found is not None and found[2].lower() in UNITS:
-            size = float(found[1]) * UNITS[found[2].lower()]
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([a-zA-Z]*)\s*", given)
+        if match is not None and match[2].lower() in UNITS:
+            size = float(match[1]) * UNITS[match[2].lower()]
     if size is None or not 0 < size < float("inf"):
         raise InputError(
             f'{place}: expected a number of bytes or a text such as "4GB" or "512MiB", '
@@ -109,8 +109,8 @@ def machine_memory(root: Path = Path("/"), cgroup: Path = CGROUP) -> Machine | N
             continue
         with suppress(OSError):
             stat = (folder / "memory.stat").read_text(encoding="utf-8")
-            found = re.search(rf"^{cached} (\d+)", stat, re.MULTILINE)
-            current -= int(found[1]) if found else 0  # cached files can be dropped
+            match = re.search(rf"^{cached} (\d+)", stat, re.MULTILINE)
+            current -= int(match[1]) if match else 0  # cached files can be dropped
         total, available = min(total, limit), min(available, max(limit - current, 0.0))
     return Machine(total, available)
 

@@ -123,12 +123,12 @@ class ResidualGroup:
 def _residual_groups(row_nodes: IntArray, width: int) -> list[ResidualGroup]:
     order = np.argsort(row_nodes, kind="stable")
     nodes, first, counts = np.unique(row_nodes[order], return_index=True, return_counts=True)
-    found = []
+    groups = []
     for count in np.unique(counts):
         chosen = np.flatnonzero(counts == count)
         rows = order[first[chosen, None] + np.arange(count)]
-        found.append(ResidualGroup(nodes[chosen], rows))
-    return found
+        groups.append(ResidualGroup(nodes[chosen], rows))
+    return groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,10 +205,10 @@ class CondensedProblem:
         chains, size = self.chains, self.chains.size
         blocks = np.zeros((chains.nodes, self._height))
         for group, orthogonal in zip(chains.groups, self._compressed, strict=True):
-            own = rows[group.rows]
+            block = rows[group.rows]
             if orthogonal is not None:
-                own = np.einsum("bij,bi->bj", orthogonal, own)
-            blocks[group.nodes, : own.shape[1]] = own
+                block = np.einsum("bij,bi->bj", orthogonal, block)
+            blocks[group.nodes, : block.shape[1]] = block
         e, z = conditions, blocks[chains.left]
         constants = []
         for level, step in zip(chains.levels, self._steps, strict=True):
@@ -246,12 +246,12 @@ class CondensedProblem:
         height = max((min(g.rows.shape[1], width) for g in chains.groups), default=0)
         blocks = np.zeros((chains.nodes, height, width))
         for group in chains.groups:
-            own = rows[group.rows]
+            block = rows[group.rows]
             orthogonal = None
-            if own.shape[1] > width:
-                orthogonal, own = np.linalg.qr(own)
+            if block.shape[1] > width:
+                orthogonal, block = np.linalg.qr(block)
             self._compressed.append(orthogonal)
-            blocks[group.nodes, : own.shape[1]] = own
+            blocks[group.nodes, : block.shape[1]] = block
         return blocks
 
     def _join(self, level: EliminationLevel, conditions: Array, rows: Array) -> tuple[Array, Array]:

@@ -59,16 +59,16 @@ def parse_constraints(
     problem: Problem, given: Sequence[Constraint | str]
 ) -> list[ParsedConstraint]:
     """Parse constraints; raises InputError with all mistakes of all of them."""
-    found, wrong = [], []
+    parsed, wrong = [], []
     for item in given:
         constraint = Constraint(item) if isinstance(item, str) else item
         try:
-            found.append(_parse(problem, constraint))
+            parsed.append(_parse(problem, constraint))
         except InputError as error:
             wrong += [f"constraint {constraint.text!r}: {m}" for m in error.messages]
     if wrong:
         raise InputError(wrong)
-    return found
+    return parsed
 
 
 def _parse(problem: Problem, constraint: Constraint) -> ParsedConstraint:

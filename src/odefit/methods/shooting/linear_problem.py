@@ -98,9 +98,9 @@ def active_set(
     if (missing[~moves] > FEASIBILITY).any():
         return None
     matrix = (g[moves] / norms[moves, None]).T
-    wanted = missing[moves] / norms[moves]
-    size = float(np.max(np.abs(wanted), initial=0.0)) or 1.0
-    stacked = np.vstack([matrix, wanted / size])
+    targets = missing[moves] / norms[moves]
+    size = float(np.max(np.abs(targets), initial=0.0)) or 1.0
+    stacked = np.vstack([matrix, targets / size])
     target = np.zeros(len(stacked))
     target[-1] = 1.0
     multipliers, residual = nnls(stacked, target, maxiter=100 * stacked.shape[1])

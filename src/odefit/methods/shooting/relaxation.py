@@ -182,10 +182,10 @@ class _WeakConstraints:
         except LinAlgError:
             return None
         matrix = normal.corner - border.T @ answers[:, 1:] + damping * np.eye(n)
-        wanted = -(normal.corner_gradient - border.T @ answers[:, 0])
+        right_side = -(normal.corner_gradient - border.T @ answers[:, 0])
         z = at.point.coordinates
         low, high = (scaling.lower - z) / sizes, (scaling.upper - z) / sizes
-        unknowns = _within(matrix, wanted, low, high, free)
+        unknowns = _within(matrix, right_side, low, high, free)
         nodes = -(answers[:, 0] + answers[:, 1:] @ unknowns).reshape(count, size)
         step = Point(unknowns * sizes, nodes * self.shooting.sizes)
         finite = np.isfinite(step.coordinates).all() and np.isfinite(step.nodes).all()
@@ -194,14 +194,14 @@ class _WeakConstraints:
 
 def _within(matrix: Array, wanted: Array, low: Array, high: Array, free: BoolArray) -> Array:
     """Solve for the free unknowns; those that would leave their bounds stop at them."""
-    found = np.zeros(len(wanted))
+    solution = np.zeros(len(wanted))
     free = free.copy()
     while free.any():
-        rest = wanted - matrix @ np.where(free, 0.0, found)
-        found[free] = np.linalg.lstsq(matrix[np.ix_(free, free)], rest[free], rcond=None)[0]
-        out = free & ((found < low) | (found > high))
+        rest = wanted - matrix @ np.where(free, 0.0, solution)
+        solution[free] = np.linalg.lstsq(matrix[np.ix_(free, free)], rest[free], rcond=None)[0]
+        out = free & ((solution < low) | (solution > high))
         if not out.any():
             break
-        found[out] = np.clip(found[out], low[out], high[out])
+        solution[out] = np.clip(solution[out], low[out], high[out])
         free &= ~out
-    return found
+    return solution

@@ -97,10 +97,12 @@ class ShootingSearch(LocalMethod):
         coarse = self._coarse(forward)
         first = forward if coarse is None else coarse
         shooting, end = self.iterated(first, start, control, index)
-        found = self._finished(first, shooting, end, index, start, control, sharpen=coarse is None)
+        start_end = self._finished(
+            first, shooting, end, index, start, control, sharpen=coarse is None
+        )
         if coarse is not None:
-            found = self._with_all_data(forward, found, control)
-        return replace(found, start=start, seconds=time.perf_counter() - began)
+            start_end = self._with_all_data(forward, start_end, control)
+        return replace(start_end, start=start, seconds=time.perf_counter() - began)
 
     def _coarse(self, forward: ForwardMap) -> ForwardMap | None:
         """Return the problem with fewer data and nodes; None if it needs all, or nodes are given.
@@ -121,14 +123,14 @@ class ShootingSearch(LocalMethod):
             lost = replace(coarse, objective=math.inf, cost=math.inf, nodes=None)
             return rescued(forward, lost, [coarse.vector, coarse.start], control)
         if coarse.nodes is None:
-            found = SINGLE_SHOOTING.run(forward, coarse.index, coarse.vector, control)
-            evaluations = coarse.evaluations + found.evaluations
-            message = f"{begun}; then single shooting: {found.message}"
-            return replace(found, message=message, evaluations=evaluations)
+            answer = SINGLE_SHOOTING.run(forward, coarse.index, coarse.vector, control)
+            evaluations = coarse.evaluations + answer.evaluations
+            message = f"{begun}; then single shooting: {answer.message}"
+            return replace(answer, message=message, evaluations=evaluations)
         shooting, end = self._iterated_from(forward, coarse, control)
-        found = self._finished(forward, shooting, end, coarse.index, coarse.vector, control)
-        evaluations = coarse.evaluations + found.evaluations
-        return replace(found, message=f"{begun}; {found.message}", evaluations=evaluations)
+        answer = self._finished(forward, shooting, end, coarse.index, coarse.vector, control)
+        evaluations = coarse.evaluations + answer.evaluations
+        return replace(answer, message=f"{begun}; {answer.message}", evaluations=evaluations)
 
     def _finished(
         self,
@@ -142,14 +144,14 @@ class ShootingSearch(LocalMethod):
         sharpen: bool = True,
     ) -> Start:
         """Return the answer from the end of the iteration."""
-        found = self._end_on_nodes(shooting, end, index, start, control)
+        answer = self._end_on_nodes(shooting, end, index, start, control)
         if not self.constraints:
-            found = self._without_nodes(forward, shooting, found, end, control, sharpen)
-            if not math.isfinite(found.cost):
+            answer = self._without_nodes(forward, shooting, answer, end, control, sharpen)
+            if not math.isfinite(answer.cost):
                 begun = [i.point.coordinates for i in end.iterations[:1]]
-                known = [found.vector, *map(shooting.scaling.natural, begun), start]
-                found = rescued(forward, found, known, control)
-        return replace(found, start=start, evaluations=found.evaluations + shooting.evaluations)
+                known = [answer.vector, *map(shooting.scaling.natural, begun), start]
+                answer = rescued(forward, answer, known, control)
+        return replace(answer, start=start, evaluations=answer.evaluations + shooting.evaluations)
 
     def with_data(self, forward: ForwardMap, vector: Array) -> tuple[ShootingProblem, Array]:
         """Return the problem on this search's nodes, and their start values, shape (nodes, N)."""
@@ -183,10 +185,10 @@ class ShootingSearch(LocalMethod):
         if self.states == "relaxed" and shooting.nodes > len(times):
             held = np.array([u.kind == "parameter" for u in forward.problem.unknowns], dtype=bool)
             sizes = typical_sizes(shooting, start.coordinates, start.coordinates, 0.1)
-            found = relax(shooting, start, sizes, held, control.should_stop)
-            if isinstance(found, Failure):
-                return shooting, IterationEnd(None, None, False, str(found))
-            start = found
+            relaxed = relax(shooting, start, sizes, held, control.should_stop)
+            if isinstance(relaxed, Failure):
+                return shooting, IterationEnd(None, None, False, str(relaxed))
+            start = relaxed
         return shooting, self._iterate(shooting, constraints, start, control, index)
 
     def _end_on_nodes(

@@ -50,7 +50,7 @@ class RemoteIntervals:
             self._executor.submit(_integrate, self._task, c.tolist(), vector, nodes[c], choice)
             for c in chunks
         ]
-        return [found for future in futures for found in future.result()]
+        return [trajectory for future in futures for trajectory in future.result()]
 
 
 def _integrate(
@@ -163,7 +163,7 @@ class ShootingProblem:
     ) -> list[IntervalSolution] | Failure:
         """Integrate all conditions on their intervals."""
         vector = self.scaling.natural(point.coordinates)
-        found = []
+        solutions = []
         with np.errstate(all="ignore"):
             for number, interval_map in enumerate(self.maps):
                 inner = point.nodes[self.starts[number] + 1 : self.starts[number + 1]]
@@ -171,8 +171,8 @@ class ShootingProblem:
                 if isinstance(solution, Failure):
                     return solution
                 choice = solution.trajectory.choice
-                found.append(solution)
-        return found
+                solutions.append(solution)
+        return solutions
 
     def linearise(self, point: Point, choice: EngineChoice = UNDECIDED) -> Linearisation | Failure:
         """Return F and its derivatives at `point`, or the reason why there are none."""
@@ -188,10 +188,10 @@ class ShootingProblem:
         n, size = len(vector), len(self.names)
         wide = np.concatenate([vector, np.zeros(size)])
         with np.errstate(all="ignore"):
-            found = self.forward.assemble(wide, [s.trajectory for s in solutions])
-        if isinstance(found, Failure):
-            return found
-        evaluation, sources = found
+            assembled = self.forward.assemble(wide, [s.trajectory for s in solutions])
+        if isinstance(assembled, Failure):
+            return assembled
+        evaluation, sources = assembled
         if self._chains is None:
             row_nodes = [
                 np.zeros(len(s.times), dtype=np.intp)

@@ -126,8 +126,8 @@ class RationalApproximation:
 
         The second largest deviation is used, as one refit in a few has a spurious pole of its own.
         """
-        own = self.taylor(at, order)
-        deviations = np.abs([refit.taylor(at, order) - own for refit in self._refits])
+        coefficients = self.taylor(at, order)
+        deviations = np.abs([refit.taylor(at, order) - coefficients for refit in self._refits])
         second: Array = np.sort(deviations, axis=0)[-2]
         return SAFETY_FACTOR * second + self.sd
 

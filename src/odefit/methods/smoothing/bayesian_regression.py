@@ -125,13 +125,13 @@ class OrthogonalisedData:
         u, s, vt = np.linalg.svd(self.triangle * decay, full_matrices=True)
         rank = len(s)
         right = (u.T @ self.right)[:rank]
-        found = most_likely_variances(RidgeModel(s, right, self.unexplained, self.n))
-        mean = decay * (vt[:rank].T @ (s / (s**2 + found.ratio) * right))
+        variances = most_likely_variances(RidgeModel(s, right, self.unexplained, self.n))
+        mean = decay * (vt[:rank].T @ (s / (s**2 + variances.ratio) * right))
         # Directions without an effect on the data keep their prior variance.
         shrinkage = np.ones(len(decay))
-        shrinkage[:rank] = np.sqrt(found.ratio / (s**2 + found.ratio))
-        root = np.sqrt(found.prior) * decay[:, None] * vt.T * shrinkage
-        return Expansion(self.basis, mean, root, found.sd)
+        shrinkage[:rank] = np.sqrt(variances.ratio / (s**2 + variances.ratio))
+        root = np.sqrt(variances.prior) * decay[:, None] * vt.T * shrinkage
+        return Expansion(self.basis, mean, root, variances.sd)
 
 
 def regress(

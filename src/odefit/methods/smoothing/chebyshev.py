@@ -105,7 +105,7 @@ class LeastSquaresPolynomial:
         For an order above the degree, a polynomial of that degree is used; the error is infinite if
         the data allow none.
         """
-        own, sds = self._series(self.degree, at, order)
+        coefficients, sds = self._series(self.degree, at, order)
         highest = len(self.right) - 1
         result: Array = np.full(order + 1, np.inf)
         for k in range(order + 1):
@@ -113,7 +113,7 @@ class LeastSquaresPolynomial:
             if k > other_degree:
                 break
             other, other_sds = self._series(other_degree, at, k)
-            result[k] = np.hypot(sds[k], other[k] - own[k])
+            result[k] = np.hypot(sds[k], other[k] - coefficients[k])
             if k > self.degree:
                 result[k] = np.hypot(result[k], other_sds[k])
         return result

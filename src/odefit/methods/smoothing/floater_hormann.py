@@ -80,13 +80,13 @@ def interpolate(x: Array, y: Array, degree: int) -> BlendedInterpolant:
     """Interpolate normalised data; `degree` is lowered to fit the number of points."""
     n = len(x)
     d = min(degree, n - 1)
-    own = Rational(x, y, barycentric_weights(x, d))
+    interpolant = Rational(x, y, barycentric_weights(x, d))
     if n == 2:  # a straight line can only be compared with the mean
         other = Rational(x[:1], np.array([y.mean()]), np.ones(1))
     else:
         # In equidistant points degree n - 2 gives the same interpolant as degree n - 1.
         other = Rational(x, y, barycentric_weights(x, min(d - 1, n - 3) if d else 1))
-    return BlendedInterpolant(own, other, noise_level(x, y))
+    return BlendedInterpolant(interpolant, other, noise_level(x, y))
 
 
 def barycentric_weights(x: Array, degree: int) -> Array:

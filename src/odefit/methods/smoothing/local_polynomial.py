@@ -119,9 +119,11 @@ class LocalRegression:
     def residuals(self, bandwidth: float) -> tuple[Array, Array, Array]:
         """Return residuals, leverages and weights of the measurements that are left out in turn."""
         chosen, least = self.left_out
-        found, leverage = self.polynomials(self.series.x[chosen], np.maximum(bandwidth, least))
+        coefficients, leverage = self.polynomials(
+            self.series.x[chosen], np.maximum(bandwidth, least)
+        )
         weights = self.series.weights[chosen]
-        return self.series.y[chosen] - found[:, 0], leverage * weights, weights
+        return self.series.y[chosen] - coefficients[:, 0], leverage * weights, weights
 
     def prediction_error(self, bandwidth: float) -> float:
         """Return the mean squared error of the prediction of measurements from the others."""
@@ -194,22 +196,22 @@ class LocalCurve:
 
     def taylor(self, at: float, order: int) -> Array:
         """Return the coefficients of the polynomial at a time; they are zero above its degree."""
-        found = np.zeros(order + 1)
+        coefficients = np.zeros(order + 1)
         count = min(order, self.data.degree) + 1
-        found[:count] = self._polynomials(np.array([at]))[0, :count]
-        return found
+        coefficients[:count] = self._polynomials(np.array([at]))[0, :count]
+        return coefficients
 
     def errors(self, at: float, order: int) -> Array:
         """Return noise plus the change with half the bandwidth; infinite above the degree."""
         data, time = self.data, np.array([at])
         width = float(np.maximum(self.bandwidth, data.min_windows(time))[0])
-        own = data.polynomials(time, np.array([width]))[0][0]
+        coefficients = data.polynomials(time, np.array([width]))[0][0]
         narrow = np.maximum(width / 2, data.min_windows(time))
-        bias = own - data.polynomials(time, narrow)[0][0]
-        found = np.full(order + 1, np.inf)
+        bias = coefficients - data.polynomials(time, narrow)[0][0]
+        errors_of = np.full(order + 1, np.inf)
         count = min(order, data.degree) + 1
-        found[:count] = np.hypot(self.sd * data.spread(at, width), bias)[:count]
-        return found
+        errors_of[:count] = np.hypot(self.sd * data.spread(at, width), bias)[:count]
+        return errors_of
 
     def _polynomials(self, at: Array) -> Array:
         width = np.maximum(self.bandwidth, self.data.min_windows(at))

@@ -264,11 +264,13 @@ class AmplSolver:
             if code is None:
                 words = f"{self.name} was ended after {seconds:.1f} s, at its time limit"
                 return make_answer(instance, Outcome.LIMIT, None, None, None, seconds, words)
-            found = self._read(instance, a, path.with_suffix(".sol"), columns, code, words, seconds)
+            answer = self._read(
+                instance, a, path.with_suffix(".sol"), columns, code, words, seconds
+            )
         late = limits.seconds is not None and seconds >= limits.seconds
-        if found.solved and self.scope == "global" and late:
-            return replace(found, outcome=Outcome.LIMIT)  # Couenne reports that as optimal
-        return found
+        if answer.solved and self.scope == "global" and late:
+            return replace(answer, outcome=Outcome.LIMIT)  # Couenne reports that as optimal
+        return answer
 
     def _run(self, path: Path, limits: Limits) -> tuple[int | None, str]:
         """Return the exit status, None if the solver had to be stopped, and its output."""
@@ -338,8 +340,8 @@ class AmplSolver:
 
     def _bound(self, words: str) -> float | None:
         pattern = self._known.bound
-        found = re.findall(pattern, words) if pattern is not None else []
-        return float(found[-1]) if found else None
+        matches = re.findall(pattern, words) if pattern is not None else []
+        return float(matches[-1]) if matches else None
 
 
 def _outcome(code: int | None, message: str) -> Outcome:

@@ -162,14 +162,14 @@ class LocalSearch(LocalMethod):
         Otherwise returns the last mesh that could be solved, its answer, and False.
         """
         assert isinstance(self.mesh, AdaptiveMesh)
-        wanted = replace(self.mesh, tolerance=tolerance)
-        for _ in range(wanted.rounds):
+        target_mesh = replace(self.mesh, tolerance=tolerance)
+        for _ in range(target_mesh.rounds):
             assert answer.values is not None
             assert answer.unknowns is not None
             errors = step_errors(d, answer.values, answer.unknowns)
             if max(float(e.max(initial=0.0)) for e in errors) <= tolerance:
                 return d, answer, True
-            mesh = refine_mesh(d, errors, wanted)
+            mesh = refine_mesh(d, errors, target_mesh)
             if mesh is None or control.should_stop():
                 break
             finer = Discretisation(d.problem, self.scheme, mesh)

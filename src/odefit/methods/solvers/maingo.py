@@ -242,8 +242,8 @@ class _FullSpace(_Space):
         equal, below = [], []
         for low, high, parts in a.rows():
             terms = [
-                float(weight) * found[number]
-                for found, (numbers, weights) in zip(outputs, parts, strict=True)
+                float(weight) * output_row[number]
+                for output_row, (numbers, weights) in zip(outputs, parts, strict=True)
                 for number, weight in zip(numbers, weights, strict=True)
             ]
             row = reduce(add, terms)
@@ -284,24 +284,24 @@ class _ReducedSpace(_Space):
     def _filled(self, unknowns: list[Any], algebra: Any) -> list[Any]:
         a = self._a
         w: list[Any] = [*a.lower.tolist()[: a.at_points], *unknowns]
-        found: dict[tuple[int, int], list[Any]] = {}  # outputs of blocks, by instance
+        outputs: dict[tuple[int, int], list[Any]] = {}  # outputs of blocks, by instance
         blocks = a.discretisation.blocks
         for row, target in self._order:
             _, _, parts = self._rows[row]
-            own, terms = 1.0, []
+            factor, terms = 1.0, []
             for number, weight in zip(*parts[0], strict=True):
                 if number == target:
-                    own = float(weight)
+                    factor = float(weight)
                 else:
                     terms.append(float(weight) * w[number])
             for k, (numbers, weights) in enumerate(parts[1:]):
                 for number, weight in zip(numbers.tolist(), weights.tolist(), strict=True):
                     instance, output = divmod(number, blocks[k].outputs)
-                    if (k, instance) not in found:
-                        found[k, instance] = a.evaluated_at(blocks[k], instance, w, algebra)
-                    terms.append(weight * found[k, instance][output])
+                    if (k, instance) not in outputs:
+                        outputs[k, instance] = a.evaluated_at(blocks[k], instance, w, algebra)
+                    terms.append(weight * outputs[k, instance][output])
             total = reduce(add, terms)
-            w[target] = total * (-1.0 / own)
+            w[target] = total * (-1.0 / factor)
         return w
 
 
@@ -348,5 +348,5 @@ def _single(needed: set[int]) -> bool:
 
 
 def _columns(matrix: Any, row: int) -> list[int]:
-    found: list[int] = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]].tolist()
-    return found
+    columns: list[int] = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]].tolist()
+    return columns

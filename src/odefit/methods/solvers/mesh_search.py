@@ -84,12 +84,12 @@ def mesh_search(
         known = _from_json(checkpoint.records.get(FOUND), d)
         if known is not None:
             return known
-        answer, true = found = _Search(local, search, forward, d, control).run()
+        answer, true = outcome = _Search(local, search, forward, d, control).run()
         if not control.should_stop():
             ends = None if true is None else start_to_json(true)
             on_mesh = None if answer is None else answer_to_json(answer)
             checkpoint.put(FOUND, {"mesh": on_mesh, "true": ends})
-        return found
+        return outcome
 
 
 def _from_json(record: Any, d: Discretisation) -> tuple[Answer | None, Start | None] | None:
@@ -132,10 +132,10 @@ class _Search:
         one = replace(POLISHING, engine=self._local.engine)
         starts = self._search.starts
         shooting = replace(self._search, method=one, first=None)
-        found = shooting.solve(problem, self._limited(SHOOTING_SHARE, "shooting"))
-        self._follow(found.starts, true=True)
+        estimate = shooting.solve(problem, self._limited(SHOOTING_SHARE, "shooting"))
+        self._follow(estimate.starts, true=True)
         # The evidence shows that starts seldom end anywhere better: no other search is needed.
-        conclusive = starts is None and found.status is Status.CONVERGED
+        conclusive = starts is None and estimate.status is Status.CONVERGED
         for polish in (False,) if conclusive else (True, False):
             if self._control.should_stop():
                 break
@@ -188,10 +188,10 @@ class _Search:
         left = max(self._control.seconds_left, LEAST_SECONDS)
         seconds = min(self._nlp_seconds, left)
         limits = Limits(None if math.isinf(seconds) else seconds, stop=stop)
-        found = solve_locally(WARM_START_IPOPT, instance, limits)
-        self._note(found)
-        if found is self._best and found.unknowns is not None:
-            self._note(self._reduced.minimise(found.unknowns, found.values, stop))
+        answer = solve_locally(WARM_START_IPOPT, instance, limits)
+        self._note(answer)
+        if answer is self._best and answer.unknowns is not None:
+            self._note(self._reduced.minimise(answer.unknowns, answer.values, stop))
         self._nlp_seconds -= time.monotonic() - began
 
     def _unsolved(self, vector: Array) -> Answer:

@@ -156,11 +156,11 @@ class Bonmin:
             # the first for BONMIN, the second for its IPOPT
             options["time_limit"] = options["max_wall_time"] = max(limits.seconds, 1e-3)
         settings = _derivatives(nlp) | _prefixed("bonmin", options)
-        found = _run("bonmin", self.name, settings, nlp, instance)
-        late = limits.seconds is not None and found.seconds >= limits.seconds
-        if found.outcome is Outcome.FAILED and late:  # BONMIN calls that an error
-            return replace(found, outcome=Outcome.LIMIT)
-        return found
+        answer = _run("bonmin", self.name, settings, nlp, instance)
+        late = limits.seconds is not None and answer.seconds >= limits.seconds
+        if answer.outcome is Outcome.FAILED and late:  # BONMIN calls that an error
+            return replace(answer, outcome=Outcome.LIMIT)
+        return answer
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def _run(
     began = time.perf_counter()
     try:
         with _silence(plugin):
-            found = solver(
+            result = solver(
                 x0=start,
                 lbx=nlp.lower,
                 ubx=nlp.upper,
@@ -274,7 +274,7 @@ def _run(
     words = str(stats.get("return_status", ""))
     limited = stats.get("unified_return_status") == "SOLVER_RET_LIMITED"
     outcome = OUTCOMES.get(words, Outcome.LIMIT if limited else Outcome.FAILED)
-    values, unknowns = nlp.unpack(np.asarray(found["x"]).ravel())
+    values, unknowns = nlp.unpack(np.asarray(result["x"]).ravel())
     iterations = int(stats.get("iter_count", -1))
     return make_answer(
         instance, outcome, values, unknowns, None, seconds, words.replace("_", " "), iterations

@@ -77,8 +77,8 @@ def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> Nonli
     hard = size - constraints.slacks
     rows = scales.rows[constraints.rows]
     slack_scale = np.ones(constraints.slacks)
-    own = constraints.slack >= 0
-    slack_scale[constraints.slack[own]] = rows[own]
+    slacks = constraints.slack >= 0
+    slack_scale[constraints.slack[slacks]] = rows[slacks]
     scale = np.concatenate([scales.values.ravel(), scales.unknowns, slack_scale])
     scaled = ca.MX.sym("w", size)
     w = ca.DM(scale) * scaled
@@ -283,11 +283,11 @@ class _Entries:
         keys = [*self._places] + ([self._constant[0]] if self._constant is not None else [])
         if not keys:
             return ca.MX(*self._shape)
-        found, position = np.unique(np.concatenate(keys), return_inverse=True)
-        column, row = np.divmod(found, self._shape[0])
+        keys_found, position = np.unique(np.concatenate(keys), return_inverse=True)
+        column, row = np.divmod(keys_found, self._shape[0])
         starts = np.searchsorted(column, np.arange(self._shape[1] + 1))
         sparsity = ca.Sparsity(*self._shape, starts.tolist(), row.tolist())
-        total: Any = ca.MX(len(found), 1)
+        total: Any = ca.MX(len(keys_found), 1)
         split = sum(len(p) for p in self._places)
         if self._values:
             gather = csc_array(
@@ -295,11 +295,13 @@ class _Entries:
                     np.concatenate(self._factors),
                     (position[:split], np.concatenate(self._sources)),
                 ),
-                (len(found), self._length),
+                (len(keys_found), self._length),
             )
             total = _matrix(gather) @ ca.vertcat(*self._values)
         if self._constant is not None:
-            fixed = np.bincount(position[split:], weights=self._constant[1], minlength=len(found))
+            fixed = np.bincount(
+                position[split:], weights=self._constant[1], minlength=len(keys_found)
+            )
             total = ca.densify(total) + ca.DM(fixed)
         return ca.MX(sparsity, ca.densify(total))
 

@@ -100,14 +100,14 @@ class ReducedSpace:
         late_rows = np.zeros(len(self._program.lower_g), dtype=bool)
         late_rows[rows[of_late[columns]]] = True
         unknowns = np.arange(at_points, at_points + len(d.problem.unknowns))
-        found: list[_Stage] = []
+        stages: list[_Stage] = []
         before = np.zeros(0, dtype=np.intp)
         for chosen, mine in ((~late_rows, free & ~of_late), (late_rows, free & of_late)):
             r, c = np.flatnonzero(chosen), np.flatnonzero(mine)
             parts = [self._part(r, part) for part in (c, unknowns, before)]
-            found.append(_Stage(r, c, *parts))
+            stages.append(_Stage(r, c, *parts))
             before = c
-        return found
+        return stages
 
     def _part(self, chosen: IntArray, mine: IntArray) -> csc_array:
         rows, columns, places = self._pattern
@@ -190,7 +190,7 @@ class ReducedSpace:
         d = self._d
         n = len(d.field.states)
         a = len(d.field.algebraic)
-        own = tuple(range(len(d.problem.unknowns)))
+        unknowns = tuple(range(len(d.problem.unknowns)))
         trajectories = []
         for condition, points in zip(d.problem.conditions, d.measured, strict=True):
             values, derivatives = solved.values[points], solved.sensitivities[points]
@@ -203,14 +203,14 @@ class ReducedSpace:
                     condition.times,
                     values[:, :n],
                     values[:, n : n + a],
-                    own,
+                    unknowns,
                     derivatives[:, :n],
                     derivatives[:, n : n + a],
                     switched,
                 )
             )
-        found = self._forward.assemble(solved.unknowns, trajectories)
-        return found[0] if isinstance(found, tuple) else None
+        assembled = self._forward.assemble(solved.unknowns, trajectories)
+        return assembled[0] if isinstance(assembled, tuple) else None
 
     def minimise(
         self, unknowns: Array, values: Array | None, stop: Callable[[], bool]
@@ -227,7 +227,7 @@ class ReducedSpace:
         scaling = cost.scaling
         inside = np.clip(unknowns, self._d.problem.lower, self._d.problem.upper)
         with np.errstate(all="ignore"):
-            found = minimise(
+            minimum = minimise(
                 cost,
                 scaling.coordinates(inside),
                 scaling.lower,
@@ -235,18 +235,18 @@ class ReducedSpace:
                 TOLERANCES,
                 stop,
             )
-        if not isinstance(found.evaluation, _Point):
+        if not isinstance(minimum.evaluation, _Point):
             return None
-        solved = found.evaluation.solved
+        solved = minimum.evaluation.solved
         return make_answer(
             Instance(self._d, Baseline()),
-            Outcome.SOLVED if found.converged else Outcome.LIMIT,
+            Outcome.SOLVED if minimum.converged else Outcome.LIMIT,
             solved.values,
             np.clip(solved.unknowns, self._d.problem.lower, self._d.problem.upper),
             None,
             time.perf_counter() - began,
-            found.message,
-            found.evaluations,
+            minimum.message,
+            minimum.evaluations,
         )
 
 

@@ -33,14 +33,14 @@ alone unless it is a solver that ships with odefit or one of its extras."""
 def solver(name: str) -> Solver:
     """Return the solver `name` with its default options; refuse unknown and missing ones."""
     if name.startswith("ampl:") and name not in SOLVERS:
-        found: Solver = AmplSolver(name.removeprefix("ampl:"))
+        chosen: Solver = AmplSolver(name.removeprefix("ampl:"))
     elif name in SOLVERS:
-        found = SOLVERS[name]()
+        chosen = SOLVERS[name]()
     else:
         raise InputError(f"unknown solver {name!r}{one_of(name, SOLVERS)}")
-    if (reason := found.missing()) is not None:
+    if (reason := chosen.missing()) is not None:
         raise InputError(reason)
-    return found
+    return chosen
 
 
 def available() -> tuple[str, ...]:

@@ -110,20 +110,20 @@ class Scip:
         if (reason := self.missing()) is not None:
             raise InputError(reason)
         model = _Model(self, instance, progress)
-        found = model.run(limits)
+        answer = model.run(limits)
         # It stopped at differences that count as zero, but not on the scale of the best point.
-        while _undecided(found, limits):
-            left = None if limits.seconds is None else limits.seconds - found.seconds
-            again = replace(instance, values=found.values, unknowns=found.unknowns)
+        while _undecided(answer, limits):
+            left = None if limits.seconds is None else limits.seconds - answer.seconds
+            again = replace(instance, values=answer.values, unknowns=answer.unknowns)
             finer = _Model(self, again, progress)
-            finer.proved = found.lower_bound
+            finer.proved = answer.lower_bound
             if finer.scale > 0.1 * model.scale:
                 break
             if left is not None and left <= 0:
-                return replace(found, outcome=Outcome.LIMIT, message="timelimit")
-            found = _together(found, finer.run(replace(limits, seconds=left)))
+                return replace(answer, outcome=Outcome.LIMIT, message="timelimit")
+            answer = _together(answer, finer.run(replace(limits, seconds=left)))
             model = finer
-        return found
+        return answer
 
 
 HARMLESS_WARNING = "without GMP"
@@ -253,13 +253,13 @@ class _Model:
 
     def _outputs(self, block: Any, known: list[Any]) -> list[Any]:
         a = self._assembly
-        found = self._defined(lambda: a.evaluated(block, known, ScipAlgebra()))
-        found = [output for outputs in found for output in outputs]
+        expressions = self._defined(lambda: a.evaluated(block, known, ScipAlgebra()))
+        expressions = [output for outputs in expressions for output in outputs]
         if not self._solver.lift:
-            return found
+            return expressions
         values = self._values(block)
         lifted: list[Any] = []
-        for number, expression in enumerate(found):
+        for number, expression in enumerate(expressions):
             if isinstance(expression, float):
                 lifted.append(expression)
                 continue
@@ -404,9 +404,9 @@ def _report_progress(run: _Model, scip: Any, progress: Progress) -> None:
                 self.model.dropEvent(kind, self)
 
         def eventexec(self, event: Any) -> None:
-            found = event.getType() == kinds.BESTSOLFOUND
+            new_best = event.getType() == kinds.BESTSOLFOUND
             now = time.monotonic()
-            if found or (not self.told and self.model.getNSols() > 0):
+            if new_best or (not self.told and self.model.getNSols() > 0):
                 self.told = True  # a start is not an event
                 progress(*run.best(), run.bound())
             elif now - self.last >= REPORT_INTERVAL:

@@ -219,8 +219,8 @@ def row_magnitudes(d: Discretisation, values: Array) -> Array:
     """Return the largest value of the variable that each row belongs to."""
     top = np.empty(values.shape)
     for number in range(len(d.problem.conditions)):
-        own = d.condition_of == number
-        top[own] = np.abs(values[own]).max(axis=0, initial=0.0)
+        rows = d.condition_of == number
+        top[rows] = np.abs(values[rows]).max(axis=0, initial=0.0)
     return row_sizes(d, top)
 
 

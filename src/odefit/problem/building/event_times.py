@@ -51,7 +51,7 @@ def resolved_events(
     """Return the events of an experiment whose initial values hold at `t0`, if known."""
     place = experiment_place(experiment.name)
     assigned = {n for event in experiment.events for n in event.assign}
-    found = Happening()
+    happening = Happening()
     rows: list[Row] = []
     for count, event in enumerate(experiment.events, 1):
         at = f"{place} event {count}"
@@ -79,21 +79,21 @@ def resolved_events(
     for at, event, assign, known in rows:
         after = event.measured == "after"
         if known is None or (queued and event.when is not None):
-            found.located.append(_located(event, assign))
+            happening.located.append(_located(event, assign))
             continue
         for moment in known:
             if not isinstance(moment, float):
-                found.located.append(LocatedEvent(moment, None, assign, after))
+                happening.located.append(LocatedEvent(moment, None, assign, after))
             elif t0 is not None and moment < t0:
                 issues.warn(
                     f"{at} time", f"t = {moment:g} is before t0 = {t0:g}: the event does not happen"
                 )
             else:
                 later = moment + event.delay if isinstance(event.delay, float) else moment
-                found.at.append((later, assign))
+                happening.at.append((later, assign))
                 if after:
-                    found.measured_after.add(later)
-    return found
+                    happening.measured_after.add(later)
+    return happening
 
 
 def _check_condition(event: Event, at: str, model: Model, names: Names, issues: Issues) -> None:
@@ -212,10 +212,10 @@ def _decided(
     """
     assert isinstance(event.when, Expression)
     free = {n for n in scalars if n not in assigned}
-    found = crossing(event.when, free)
-    if found is None or t0 is None:
+    crossings = crossing(event.when, free)
+    if crossings is None or t0 is None:
         return None
-    time, rising, strict = found
+    time, rising, strict = crossings
     known = known_value(time.expression(), scalars)
     if not isinstance(known, float):
         if not rising:

@@ -40,10 +40,10 @@ def check_noise(
     estimated: dict[str, None] = {}
     for condition, experiment in zip(conditions, experiments, strict=True):
         for name, series in condition.series.items():
-            own = noise.get(name, Noise())
-            if own.spread == "estimate" and not series.sds_given:
+            noise_of = noise.get(name, Noise())
+            if noise_of.spread == "estimate" and not series.sds_given:
                 estimated[name] = None
-            _check_values(condition, name, own, data_place(experiment), issues)
+            _check_values(condition, name, noise_of, data_place(experiment), issues)
     for name, expression in model.observables.items():
         implicit = expression.name == name  # without [observables], all states are observed
         measured = any(name in c.series for c in conditions)
@@ -60,7 +60,9 @@ def estimated_correlations(
     """Return the measured observables whose correlation time is estimated."""
     measured = {name for condition in conditions for name in condition.series}
     return tuple(
-        n for n, own in noise.items() if own.correlation_time == "estimate" and n in measured
+        n
+        for n, noise_of in noise.items()
+        if noise_of.correlation_time == "estimate" and n in measured
     )
 
 
@@ -74,7 +76,7 @@ def _check_information(
 ) -> None:
     """Report estimated noise without information in the data, and values that are all equal."""
     equations = (*model.ode.values(), *model.algebraic.values(), *model.observables.values())
-    told = {name for expression in equations for name in expression.names}
+    names_used = {name for expression in equations for name in expression.names}
     censored: dict[str, set[str]] = {}  # the unknowns of the noise of each such observable
     alike: list[str] = []
     measured = 0
@@ -84,11 +86,11 @@ def _check_information(
         sd = noise.get(name, Noise()).sd
         scatter = sd.names & unknown if isinstance(sd, Expression) else set()
         for expression in noise.get(name, Noise()).expressions:
-            told |= expression.names if expression is not sd else frozenset()
+            names_used |= expression.names if expression is not sd else frozenset()
         if values and all(s.censored is not None and s.censored.all() for s in given):
             censored[name] = {*scatter, *({name} & estimated)}
         else:
-            told |= scatter
+            names_used |= scatter
         measured += bool(values)
         if len(values) >= FEWEST_ALIKE and len(set(values)) == 1 and name not in censored:
             alike.append(f"{name}: all {len(values)} values are {values[0]:g}")
@@ -100,7 +102,7 @@ def _check_information(
         )
     for name, scatter in censored.items():
         every = f"every value of {name} is censored"
-        if scatter - told - {name} or name in estimated:
+        if scatter - names_used - {name} or name in estimated:
             issues.error(
                 f"[noise] {name}",
                 f"{every}, so their scatter is unknown; give sd = a number",
@@ -158,8 +160,8 @@ def _check_complete(
     plain: dict[str, str] = {}  # and the first experiment that has them
     for condition in conditions:
         for name, series in condition.series.items():
-            own = noise.get(name, Noise())
-            if series.sds is not None or own.known:
+            own_noise = noise.get(name, Noise())
+            if series.sds is not None or own_noise.known:
                 weighted[name] = None
             else:
                 plain.setdefault(name, condition.name)

@@ -126,10 +126,10 @@ def _prepared_event(event: Event, place: str, issues: Issues) -> Event:
     times: Any = event.times
     if isinstance(times, (str, bytes, Mapping)) or not isinstance(times, Iterable):
         times = (times,)
-    found = [_event_time(t, f"{place} time", issues) for t in times]
-    if event.when is not None and found:
+    times_found = [_event_time(t, f"{place} time", issues) for t in times]
+    if event.when is not None and times_found:
         issues.error(f"{place} when", "when and a time are both given; keep one of them")
-    elif event.when is None and not found:
+    elif event.when is None and not times_found:
         issues.error(f"{place} time", "the event has no time; write time = 24.0 or times = [0, 24]")
     if event.measured not in ("before", "after"):
         issues.expected(f"{place} measured", '"before" or "after"', event.measured)
@@ -151,7 +151,7 @@ def _prepared_event(event: Event, place: str, issues: Issues) -> Event:
         persistent=_flag(event.persistent, f"{place} persistent", issues),
         delay=_event_time(event.delay, f"{place} delay", issues) or 0.0,
         priority=priority,
-        times=tuple(t for t in found if t is not None),
+        times=tuple(t for t in times_found if t is not None),
         assign=assign,
         when=None if event.when is None else issues.condition(f"{place} when", event.when),
     )
@@ -185,8 +185,8 @@ def _own_column(values: Any) -> Any:
     if isinstance(values, np.ndarray) and not values.flags.writeable:
         return values
     try:
-        own = np.array(values)
+        column = np.array(values)
     except ValueError:  # ragged lists are refused when the columns are read
         return values
-    own.setflags(write=False)
-    return own
+    column.setflags(write=False)
+    return column

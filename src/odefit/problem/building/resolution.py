@@ -123,10 +123,10 @@ class _Resolution:
         if isinstance(value, Parameter) and names:
             self._add("initial", state, value, names)
         for experiment in self.experiments:
-            own = experiment.initial.get(state)
-            if isinstance(own, Parameter):
-                own = replace(own, per_experiment=True)
-                self._add("initial", state, own, [experiment.name])
+            initial = experiment.initial.get(state)
+            if isinstance(initial, Parameter):
+                initial = replace(initial, per_experiment=True)
+                self._add("initial", state, initial, [experiment.name])
 
     def _add_noise(self, observable: str) -> None:
         noise = self.noise[observable]
@@ -174,8 +174,8 @@ class _Resolution:
         if parameter.fixed is not None:
             return float(parameter.fixed)
         like = self._like.get(experiment, experiment)
-        found = self.index.get((kind, name, like))
-        return self.index[kind, name, None] if found is None else found
+        index = self.index.get((kind, name, like))
+        return self.index[kind, name, None] if index is None else index
 
     def _condition(self, experiment: Experiment, *, measured: bool = True) -> Condition:
         place = experiment_place(experiment.name)
@@ -238,20 +238,20 @@ class _Resolution:
             )
         shifted = [replace(e, times=tuple(_later(t, begin) for t in e.times)) for e in cycle.events]
         repeated = replace(experiment, events=tuple(shifted))
-        found = resolved_events(repeated, begin, self.model, self.names, scalars, self.issues)
-        return Repetition(cycle.period, found.known(), tuple(found.located))
+        happening = resolved_events(repeated, begin, self.model, self.names, scalars, self.issues)
+        return Repetition(cycle.period, happening.known(), tuple(happening.located))
 
     def _series(self, columns: Columns, place: str) -> Mapping[str, Series]:
         """Return the measurements with the additions of ``[noise]`` to their columns."""
-        found = columns.series
+        series_of = columns.series
         for completed in (with_limits, with_missing_sds):
-            found = {
+            series_of = {
                 name: completed(
                     name, series, columns.times, self.noise.get(name, Noise()), place, self.issues
                 )
-                for name, series in found.items()
+                for name, series in series_of.items()
             }
-        return found
+        return series_of
 
     def _warn_of_short_inputs(
         self, inputs: Mapping[str, Input], t0: float, end: float, place: str

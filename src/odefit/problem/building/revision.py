@@ -171,14 +171,14 @@ class _Revision:
     def _free_in_one(self, target: Target, experiment: str) -> None:
         """Free a parameter in one experiment."""
         name, parameter = target.name, self.parameters[target.name]
-        own = self.experiments[experiment].constants
-        if name in own:
+        constants = self.experiments[experiment].constants
+        if name in constants:
             if parameter.fixed is not None:
                 self._hold_elsewhere(name, experiment, parameter.fixed)
-                value = parse(str(own[name])).constant
+                value = parse(str(constants[name])).constant
                 parameter = replace(parameter, fixed=value if value is not None else None)
                 self.parameters[name] = replace(_freed(parameter), per_experiment=True)
-            left = {k: v for k, v in own.items() if k != name}
+            left = {k: v for k, v in constants.items() if k != name}
             self.experiments[experiment] = replace(self.experiments[experiment], constants=left)
         elif parameter.fixed is not None:
             self._hold_elsewhere(name, experiment, parameter.fixed)
@@ -249,14 +249,14 @@ class _Revision:
     def _initial(self, target: Target) -> Expression | Parameter | None:
         """Return the initial value of a target; that of its own experiment takes precedence."""
         if target.experiment is not None:
-            own = self.experiments[target.experiment].initial.get(target.name)
-            if own is not None:
-                return _parsed(own)
-        found = self.initial.get(target.name)
-        if target.experiment is None and not isinstance(found, Parameter):
+            own_value = self.experiments[target.experiment].initial.get(target.name)
+            if own_value is not None:
+                return _parsed(own_value)
+        initial = self.initial.get(target.name)
+        if target.experiment is None and not isinstance(initial, Parameter):
             owns = [_parsed(e.initial.get(target.name)) for e in self.experiments.values()]
-            return next((o for o in owns if isinstance(o, Parameter)), found)
-        return found
+            return next((o for o in owns if isinstance(o, Parameter)), initial)
+        return initial
 
     def _change(self, target: Target, change: Change) -> None:
         """Change the definitions of a target."""
@@ -265,10 +265,10 @@ class _Revision:
             self.parameters[name] = change(self.parameters[name])
             return
         if experiment is not None:
-            found = self._initial(target)
-            if isinstance(found, Parameter):
-                own = replace(change(found), per_experiment=True)
-                self._in_experiment(experiment, "initial", name, own)
+            initial = self._initial(target)
+            if isinstance(initial, Parameter):
+                changed = replace(change(initial), per_experiment=True)
+                self._in_experiment(experiment, "initial", name, changed)
             return
         shared = self.initial.get(name)
         if isinstance(shared, Parameter):

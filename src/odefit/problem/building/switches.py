@@ -148,10 +148,10 @@ class _Rewriting(PartAlgebra):
 
 def _counts(tests: Sequence[Part], place: int) -> Part:
     """Return whether a branch of ``piecewise`` applies: its condition is the first that holds."""
-    found = ON
+    part = ON
     for test in tests[:place]:
-        found = found * (ON - test)
-    return found * tests[place] if place < len(tests) else found
+        part = part * (ON - test)
+    return part * tests[place] if place < len(tests) else part
 
 
 def _joined(sign: str, tests: Sequence[_Test]) -> _Test:
@@ -186,15 +186,15 @@ def with_switches(
     switches = list(rewriting.switches.values())
     if not switches and all(e.program == written[n].program for n, e in equations.items()):
         return model, tuple(conditions)
-    found = object.__new__(Model)
+    model_with_switches = object.__new__(Model)
     changed = {
         **model.__getstate__(),
         "ode": {n: written[n] for n in model.ode},
         "algebraic": {n: written[n] for n in model.algebraic},
         "constants": {**model.constants, **{s.name: 0.0 for s in switches}},
     }
-    found.__setstate__(changed)
-    return found, tuple(_switched(c, switches) for c in conditions)
+    model_with_switches.__setstate__(changed)
+    return model_with_switches, tuple(_switched(c, switches) for c in conditions)
 
 
 def _switched(condition: Condition, switches: Sequence[_Switch]) -> Condition:
@@ -267,7 +267,7 @@ def _course(
         return None
     t0 = condition.t0
     before = 1.0 if time < t0 or (time == t0 and not condition.steady_start) else 0.0
-    found: list[tuple[float, Mapping[str, Expression]]] = []
+    course: list[tuple[float, Mapping[str, Expression]]] = []
     starts = sorted({t0, *moments})
     for start, stop in zip(starts, [*starts[1:], np.inf], strict=True):
         if start in moments:
@@ -276,12 +276,12 @@ def _course(
             if not isinstance(time, float):
                 return None
             state = ON if time <= start else OFF
-            found.append((start, {switch.name: state.expression()}))
+            course.append((start, {switch.name: state.expression()}))
         elif time == start and condition.steady_start:
-            found.append((start, {switch.name: ON.expression()}))
+            course.append((start, {switch.name: ON.expression()}))
         if start < time < stop:
-            found.append((time, {switch.name: ON.expression()}))
-    return before, found
+            course.append((time, {switch.name: ON.expression()}))
+    return before, course
 
 
 def _with_moved(

@@ -64,8 +64,8 @@ def with_times(data: Any, time: str, place: str, issues: Issues) -> tuple[Any, s
 
 def _named(names: Sequence[str], known: frozenset[str]) -> list[str]:
     """Return the columns with known names; beside other columns, ``T`` is a temperature."""
-    found = [name for name in names if name.casefold() in known]
-    return [name for name in found if name != "T"] or found
+    matches = [name for name in names if name.casefold() in known]
+    return [name for name in matches if name != "T"] or matches
 
 
 def without_dates(
@@ -129,10 +129,10 @@ _ZONES = "some of times, origin, t0 and events have a time zone, and others have
 def _with_origin(experiment: Experiment, place: str, issues: Issues) -> Experiment:
     """Return an experiment whose origin is a date of Python, or None."""
     given = experiment.origin
-    found = moment(given)
-    if given is not None and found is None:
+    origin = moment(given)
+    if given is not None and origin is None:
         issues.error(f"{place} origin", f"expected a date such as 2024-01-31, got {shown(given)}")
-    return replace(experiment, origin=found)
+    return replace(experiment, origin=origin)
 
 
 def _without_date_column(
@@ -243,12 +243,12 @@ def _replaced(data: Any, name: str, numbers: Sequence[float]) -> Any:
     """Return data with other times."""
     if not isinstance(data, Mapping):
         return data.assign(**{name: numbers})
-    found = {**data, name: list(numbers)}
+    columns = {**data, name: list(numbers)}
     if isinstance(data, Cells):
-        cells = Cells(found)
+        cells = Cells(columns)
         cells.lines = data.lines
         return cells
-    return found
+    return columns
 
 
 def _warn_of_bare_dates(values: Sequence[Any], place: str, issues: Issues) -> None:

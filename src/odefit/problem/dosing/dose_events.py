@@ -80,11 +80,11 @@ class DoseEvents:
 
     def course(self, records: Sequence[Record], t0: float) -> Course:
         """Return the events of one subject, whose records are in the order of the table."""
-        found = Course()
+        course_of = Course()
         resets = [r for r in records if r.resets]
         arrivals = [arrival for r in records if r.doses for arrival in self._arrivals(r)]
         for record in [r for r in records if r.doses and r.steady]:
-            self._begin_steady(record, records, t0, found)
+            self._begin_steady(record, records, t0, course_of)
             if record.rate and not record.amount:  # at rest so far, and off from now on
                 arrivals = [a for a in arrivals if a.record is not record]
         # In a row with a reset, the dose follows the reset, because the sort is stable.
@@ -92,12 +92,12 @@ class DoseEvents:
         for arrival in arrivals:
             self._bolus(arrival, _first_reset(arrival, resets), records, ordered)
         for state, name in self.infusions.items():
-            own = [a for a in arrivals if a.target == state and a.amount is None]
-            self._infusion(name, own, resets, found.running.get(name, []), ordered)
-        found.events += [e for _, _, e in sorted(ordered, key=lambda entry: entry[:2])]
+            doses = [a for a in arrivals if a.target == state and a.amount is None]
+            self._infusion(name, doses, resets, course_of.running.get(name, []), ordered)
+        course_of.events += [e for _, _, e in sorted(ordered, key=lambda entry: entry[:2])]
         if not resets:
-            found.events = _together(found.events)
-        return found
+            course_of.events = _together(course_of.events)
+        return course_of
 
     def _target(self, record: Record, *, quiet: bool = False) -> str | None:
         """Return the state that receives a dose."""
@@ -135,8 +135,10 @@ class DoseEvents:
         return not self._columns and any(of_state(v, state) is not None for v in given)
 
     def _of(self, what: Literal["lag", "bioavailability", "duration", "rate"], state: str) -> Any:
-        found = of_state(getattr(self._doses, what), state)
-        return found if found is None or found.constant is None else float(found.constant)
+        quantity = of_state(getattr(self._doses, what), state)
+        return (
+            quantity if quantity is None or quantity.constant is None else float(quantity.constant)
+        )
 
     def _arrivals(self, record: Record) -> list[Arrival]:
         state = self._target(record)
@@ -392,15 +394,15 @@ def _first_reset(arrival: Arrival, resets: Sequence[Record]) -> float:
 
 def _together(events: Sequence[Event]) -> list[Event]:
     """Merge events with equal assignments that add to states into one with several times."""
-    found: dict[Any, Event] = {}
+    by_key: dict[Any, Event] = {}
     for event in events:
         fixed = all(isinstance(t, float) for t in event.times)
         adds = fixed and all(isinstance(v, str) for v in event.assign.values())
         key: Any = (tuple(event.assign.items()), event.measured) if adds else id(event)
-        if key in found:
-            event = Event((*found[key].times, *event.times), event.assign, measured=event.measured)
-        found[key] = event
-    return list(found.values())
+        if key in by_key:
+            event = Event((*by_key[key].times, *event.times), event.assign, measured=event.measured)
+        by_key[key] = event
+    return list(by_key.values())
 
 
 def _key(time: Quantity, arrival: Arrival) -> float:

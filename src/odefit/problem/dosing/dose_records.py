@@ -100,15 +100,15 @@ class LongTable:
 
     def subjects(self) -> dict[str, list[Record]]:
         """Return the records of each subject by the text of its ID, in the order of the table."""
-        found: dict[str, list[Record]] = {}
+        records: dict[str, list[Record]] = {}
         for row in range(self._count):
             if all(is_missing(column[row]) for column in self._columns.values()):
                 continue
             key = self._subject(row)
             record = None if key is None else self._record(row)
             if key is not None and record is not None:
-                found.setdefault(key, []).append(record)
-                if len(found) > MAX_EXPERIMENTS:
+                records.setdefault(key, []).append(record)
+                if len(records) > MAX_EXPERIMENTS:
                     break
         if self._nameless:
             message = f"the row belongs to no subject{_and_more(self._nameless)}; fill the field"
@@ -118,7 +118,7 @@ class LongTable:
             mark = "CENS" if name == self._roles.get("DV") else ""
             what = remedy(cell, name, time=name == self._time, mark=mark)
             self._error(rows[0], name, f"{shown(cell)} is not a number{_and_more(rows)}; {what}")
-        return found
+        return records
 
     def _refuse(self, message: str) -> bool:
         """Report a mistake of the whole table, and return False."""
@@ -138,14 +138,14 @@ class LongTable:
         if time != TIME:
             self._missing_column("time", time)
             return None
-        found = time_column(self._experiment, self._columns)
-        if found is None:
+        column = time_column(self._experiment, self._columns)
+        if column is None:
             have = ", ".join(self._columns)
             self._refuse(
                 f"no column with the times, such as TIME (columns are: {have}); name it: "
                 'time = "COLUMN"'
             )
-        return found
+        return column
 
     def _unknown_role(self, role: str, column: str) -> str:
         """Return the message on a key of ``columns``, which may be the column itself."""
@@ -232,12 +232,12 @@ class LongTable:
         used |= {*self._roles.values(), *model.inputs, self._time, self._experiment.by}
         for name in self._columns:
             # The column that identifies subjects may be a quantity that differs, such as a dose.
-            own = name == self._experiment.by
-            if (name in used and not own) or not name:
+            is_subject = name == self._experiment.by
+            if (name in used and not is_subject) or not name:
                 continue
             if name in wanted and name not in model.ode:
                 self.covariates.append(name)
-            elif not own:
+            elif not is_subject:
                 self._issues.warn(
                     f"{self.place}, column {name}", f"not used{did_you_mean(name, wanted)}"
                 )
@@ -316,7 +316,7 @@ class LongTable:
         if kind == 1 and evid is None:
             values = self._beside_dose(row, mdv)
         target = self._columns[self._roles["CMT"]][row] if "CMT" in self._roles else None
-        found = Record(
+        record = Record(
             time=0.0 if time is None else time,
             place=f"{self.place}, {self._row(row)}",
             order=row,
@@ -331,7 +331,7 @@ class LongTable:
             values=values,
             others=self._values(row, (*self._model.inputs, *self.covariates)),
         )
-        return found if self._mistakes() == before else None
+        return record if self._mistakes() == before else None
 
     def _mistakes(self) -> int:
         return len(self._issues.errors) + sum(map(len, self._texts.values()))
@@ -359,13 +359,13 @@ class LongTable:
         observable = None if value is None else self._observable(row)
         if observable is None or value is None:
             return {}
-        found = {observable: value}
+        measured = {observable: value}
         sd = self._value(row, f"{dv}_sd")
         if sd is not None:
-            found[f"{observable}_sd"] = sd
+            measured[f"{observable}_sd"] = sd
         if code:
-            found[f"{observable}_cens"] = float(code)
-        return found
+            measured[f"{observable}_cens"] = float(code)
+        return measured
 
     def _censoring(self, row: int) -> int:
         code = 0
@@ -395,8 +395,8 @@ class LongTable:
         return name
 
     def _values(self, row: int, columns: Iterable[str]) -> dict[str, float]:
-        found = {name: self._value(row, name) for name in columns}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {name: self._value(row, name) for name in columns}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def _raw_columns(data: Any) -> dict[str, list[Any]]:

@@ -44,7 +44,7 @@ def with_subjects(
     `tables` holds ``parameters``, ``initial`` and ``noise`` as given. Unless `measured` is set,
     subjects may have doses without measurements.
     """
-    found: list[Experiment] = []
+    subjects_made: list[Experiment] = []
     infusions: dict[str, str] = {}
     for given in experiments:
         experiment = _with_own_names(given, model, tables, issues)
@@ -54,14 +54,14 @@ def with_subjects(
             used = {*model.observables, *model.inputs, time_column(experiment, table)}
             shown = {n: column for n, column in table.items() if n in used}
             point_out_sentinels(shown, data_place(experiment), issues)
-            found.append(experiment)
+            subjects_made.append(experiment)
         elif model.ode:
             made: list[Experiment] = []
             if experiment.data is not UNREADABLE:
                 subjects = _Subjects(experiment, model, tables, infusions, issues)
                 made = subjects.experiments(measured=measured)
-            found += made or [_placeholder(experiment, model, tables)]
-    return found, with_infusions(model, infusions) if infusions else model
+            subjects_made += made or [_placeholder(experiment, model, tables)]
+    return subjects_made, with_infusions(model, infusions) if infusions else model
 
 
 def _placeholder(
@@ -94,12 +94,12 @@ def _with_own_names(
     used = used_columns(model)
     if experiment.long:
         used |= _wanted(experiment, model, tables) - ROLES.keys()  # covariates
-    own = {n: c for n, c in experiment.columns.items() if n in used}
+    columns = {n: c for n, c in experiment.columns.items() if n in used}
     table = as_table(experiment.data)
-    if not own or table is None:
+    if not columns or table is None:
         return experiment
     place = data_place(experiment)
-    for name, column in own.items():
+    for name, column in columns.items():
         if experiment.data is not UNREADABLE and column not in table:
             issues.error(
                 place,
@@ -110,13 +110,13 @@ def _with_own_names(
             issues.error(
                 place, f"columns.{name} is '{column}', but there is a column '{name}'; keep one"
             )
-    names = {column: name for name, column in own.items()}
+    names = {column: name for name, column in columns.items()}
     renamed = {names.get(column, column): cells for column, cells in table.items()}
     if isinstance(experiment.data, Cells):
         data = Cells(renamed)
         data.lines = experiment.data.lines
         renamed = data
-    roles = {key: c for key, c in experiment.columns.items() if key not in own}
+    roles = {key: c for key, c in experiment.columns.items() if key not in columns}
     kept = renamed if experiment.data is not UNREADABLE else UNREADABLE
     by = experiment.by
     return replace(experiment, data=kept, columns=roles, by=by if by is None else names.get(by, by))
@@ -134,10 +134,10 @@ def _wanted(
         given += [fields.get(name) for name in ("sd", "dispersion", "correlation_time")]
     for event in experiment.events:
         given += event.expressions
-    wanted = {n for value in given for n in _names(value)}
+    names = {n for value in given for n in _names(value)}
     for section in (model.ode, model.algebraic, model.observables):
-        wanted |= {n for e in section.values() for n in e.names}
-    return wanted - {*tables["parameters"], *model.algebraic, TIME}
+        names |= {n for e in section.values() for n in e.names}
+    return names - {*tables["parameters"], *model.algebraic, TIME}
 
 
 def with_infusions(model: Model, infusions: Mapping[str, str]) -> Model:
@@ -147,10 +147,10 @@ def with_infusions(model: Model, infusions: Mapping[str, str]) -> Model:
         for state, expression in model.ode.items()
     }
     constants = {**model.constants, **dict.fromkeys(infusions.values(), 0.0)}
-    found = Model(ode, model.observables, model.algebraic, constants, model.inputs)
+    extended = Model(ode, model.observables, model.algebraic, constants, model.inputs)
     for name in ("notation", "unknown_functions"):
-        object.__setattr__(found, name, getattr(model, name))
-    return found
+        object.__setattr__(extended, name, getattr(model, name))
+    return extended
 
 
 def _refuse_pooling(experiment: Experiment, model: Model, issues: Issues) -> None:
@@ -205,10 +205,10 @@ class _Subjects:
         parameters, initial = tables["parameters"], tables["initial"]
         place = f"{experiment_place(experiment.name or experiment.source or 'data')} doses"
         doses = as_doses(experiment.doses, list(model.ode), place, issues)
-        wanted = _wanted(experiment, model, tables)
-        self._taken = {*wanted, *parameters, *model.ode, *model.algebraic, *model.constants}
+        names = _wanted(experiment, model, tables)
+        self._taken = {*names, *parameters, *model.ode, *model.algebraic, *model.constants}
         self._taken |= {*model.observables, *model.inputs}
-        self._table = LongTable(experiment, model, wanted, issues)
+        self._table = LongTable(experiment, model, names, issues)
         columns = self._table.has("RATE") or self._table.has("DUR")
         values = {**initial, **experiment.initial}
         self._events = DoseEvents(model, doses, values, columns, issues)
@@ -246,12 +246,12 @@ class _Subjects:
         return [self._one(key, records) for key, records in subjects.items() if kept[key]]
 
     def _point_out_sentinels(self, records: Sequence[Record]) -> None:
-        found: dict[str, list[float]] = {}
+        sentinels_found: dict[str, list[float]] = {}
         for record in records:
             for name, value in (*record.values.items(), *record.others.items()):
                 if not name.endswith(BESIDE[1:]):
-                    found.setdefault(name, []).append(value)
-        point_out_sentinels(found, self._table.place, self._issues)
+                    sentinels_found.setdefault(name, []).append(value)
+        point_out_sentinels(sentinels_found, self._table.place, self._issues)
 
     def _one(self, key: str, records: list[Record]) -> Experiment:
         given = self._experiment
@@ -294,7 +294,7 @@ class _Subjects:
         return columns
 
     def _covariates(self, records: Sequence[Record], source: str) -> dict[str, float]:
-        found = {}
+        covariates = {}
         for name in self._table.covariates:
             values = {r.others[name] for r in records if name in r.others}
             if len(values) > 1:
@@ -305,14 +305,14 @@ class _Subjects:
                     f'{name} = {{ interpolation = "constant" }}',
                 )
             elif values:
-                found[name] = values.pop()
+                covariates[name] = values.pop()
             elif name not in self._model.constants:
                 self._issues.error(
                     f"{source}, column {name}",
                     "the covariate has no value in any row of the subject; fill it, or give "
                     f"{name} in [constants] for subjects without one",
                 )
-        return found
+        return covariates
 
 
 def _name(pattern: str, by: str, key: str) -> str:

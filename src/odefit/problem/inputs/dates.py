@@ -58,10 +58,10 @@ def moment(value: Any) -> datetime.datetime | None:
         return value if value == value else None  # pandas has not-a-time
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day)
-    found = _DATE.match(value.strip()) if isinstance(value, str) else None
-    if found is None:
+    match = _DATE.match(value.strip()) if isinstance(value, str) else None
+    if match is None:
         return None
-    year, _, month, day, clock, zone = found.groups()
+    year, _, month, day, clock, zone = match.groups()
     hour = (clock or "00:00").replace(",", ".")
     try:
         return datetime.datetime.fromisoformat(
@@ -82,14 +82,14 @@ def column_of_dates(
     first = next((v for v in values if not is_missing(v)), None)
     if moment(first) is None:
         return None
-    found = np.full(len(values), None, dtype=object)
+    dates = np.full(len(values), None, dtype=object)
     wrong, zones = [], []
     for i, value in enumerate(values):
-        found[i] = moment(value)
-        if found[i] is not None:
-            zones.append(found[i].tzinfo is not None)
+        dates[i] = moment(value)
+        if dates[i] is not None:
+            zones.append(dates[i].tzinfo is not None)
         elif str(value).strip().lstrip("+").casefold() in INFINITE:
-            found[i] = math.inf
+            dates[i] = math.inf
         elif not is_missing(value):
             wrong.append(i)
     if wrong:
@@ -106,7 +106,7 @@ def column_of_dates(
             place(zones.index(not zones[0])),
             "some times have a time zone and others have none; give all of them the same",
         )
-    return found
+    return dates
 
 
 def unit_of(label: str) -> str | None:

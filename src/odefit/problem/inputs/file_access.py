@@ -234,10 +234,10 @@ def refuse_controls(tree: Any, issues: Issues) -> None:
 
 
 def _check(place: str, text: str, issues: Issues) -> None:
-    found = CONTROL.search(text)
-    if found is not None:
+    match = CONTROL.search(text)
+    if match is not None:
         issues.error(
             place or "text",
-            f"{shown(text)} has the control character {found[0]!r}, which can change what a "
+            f"{shown(text)} has the control character {match[0]!r}, which can change what a "
             "terminal shows; remove it",
         )

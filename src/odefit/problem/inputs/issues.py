@@ -57,11 +57,11 @@ class Issues:
     def expression(self, place: str, value: Any) -> Expression | None:
         """Return `value` as an expression, or None with the reason noted."""
         try:
-            found = as_expression(value)
-            large = [n for n in _numbers_in(found) if abs(n) > LARGEST]
+            parsed = as_expression(value)
+            large = [n for n in _numbers_in(parsed) if abs(n) > LARGEST]
             if not large:
-                return found
-            self.error(place, f"in {_shown(found.text)}, {too_large(large[0])}")
+                return parsed
+            self.error(place, f"in {_shown(parsed.text)}, {too_large(large[0])}")
         except ExpressionError as error:
             self.error(place, str(error))
         except (TypeError, ValueError, OverflowError):
@@ -90,10 +90,12 @@ class Issues:
         """Raise :class:`InputError` with all errors, if there are any."""
         if self.errors:
             more = len(self.errors) - MAX_ERRORS
-            told = self.errors[:MAX_ERRORS]
+            shown_errors = self.errors[:MAX_ERRORS]
             if more > 0:
-                told.append(f"{self._prefix or 'input: '}and {counted(more, 'more mistake')}")
-            raise InputError(told)
+                shown_errors.append(
+                    f"{self._prefix or 'input: '}and {counted(more, 'more mistake')}"
+                )
+            raise InputError(shown_errors)
 
     def _note(self, notes: list[str], place: str, message: str) -> None:
         where, what = one_line(place, MAX_PLACE_LENGTH), one_line(message, MAX_MESSAGE_LENGTH)
@@ -165,8 +167,8 @@ def _number_in(value: Any) -> str:
 
 def _numbers_in(expression: Expression) -> list[float]:
     """Return the numbers in an expression, or its value if it is constant."""
-    found = [float(i.text) for i in expression.program if i.kind == "number"]
-    return found if expression.constant is None else [*found, float(expression.constant)]
+    numbers = [float(i.text) for i in expression.program if i.kind == "number"]
+    return numbers if expression.constant is None else [*numbers, float(expression.constant)]
 
 
 def too_large(number: float) -> str:

@@ -33,12 +33,12 @@ def sentinels(values: Array) -> tuple[list[tuple[float, int]], Array]:
     if sizes[-1] >= ENORMOUS and len(sizes) > 1 and sizes[-1] > MANY_TIMES * sizes[-2]:
         usual &= np.abs(unique) < sizes[-1]
     low, high = unique[usual].min(), unique[usual].max()
-    found = [
+    suspects = [
         (float(u), int(count))
         for u, count in zip(unique[~usual], counts[~usual], strict=True)
         if _is_far(float(u), float(low), float(high))
     ]
-    return found, finite[~np.isin(finite, [u for u, _ in found])]
+    return suspects, finite[~np.isin(finite, [u for u, _ in suspects])]
 
 
 def _is_code(value: float) -> bool:
@@ -63,8 +63,8 @@ def point_out_sentinels(columns: Mapping[str, Any], place: str, issues: Issues) 
             values = np.asarray(column, dtype=float).ravel()
         except (TypeError, ValueError):
             continue  # reading reports it
-        found, others = sentinels(values)
-        for value, count in found:
+        suspects, others = sentinels(values)
+        for value, count in suspects:
             issues.warn(
                 f"{place}, column {name}",
                 f"{value:.10g} stands in {count} of {len(values[np.isfinite(values)])} values, far "

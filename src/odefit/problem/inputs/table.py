@@ -102,14 +102,14 @@ def read_cells(path: Path, label: str, issues: Issues) -> Cells | None:
     rows = _rows_of(path, label, issues)
     if rows is None:
         return None
-    found = Cells()
-    found.lines = rows.lines
+    cells = Cells()
+    cells.lines = rows.lines
     for index, name in enumerate(name.strip() for name in rows.header):
-        if name in found:
+        if name in cells:
             issues.error(f"{label}, column {name}", "two columns have this name; rename one")
         elif name:
-            found[name] = rows.column(index)
-    return found
+            cells[name] = rows.column(index)
+    return cells
 
 
 @dataclass(frozen=True)
@@ -332,11 +332,11 @@ def _carefully(
             wrong.append(i)
     if wrong:
         first = cells[wrong[0]].strip()
-        own = place.partition(", column ")[2]
+        column = place.partition(", column ")[2]
         issues.error(
             f"{place}, row {lines[wrong[0]]}",
             f"{shown(first)} is not a number{_and_more(len(wrong), 'row')}; "
-            f"{remedy(first, own, time=infinite)}",
+            f"{remedy(first, column, time=infinite)}",
         )
     if large:
         issues.error(

@@ -29,8 +29,8 @@ MAX_CELLS = 1_000_000
 
 def split_name(name: str) -> tuple[str, str | None]:
     """Return the file and the sheet of a name such as ``runs.xlsx#Run 1``."""
-    found = _NAMED.match(name)
-    return (found[1], found[2]) if found else (name, None)
+    match = _NAMED.match(name)
+    return (match[1], match[2]) if match else (name, None)
 
 
 def is_workbook(path: Path) -> bool:
@@ -106,10 +106,10 @@ def _area(sheet: bytes) -> int:
     """Return the number of cells up to the last row and column mentioned."""
     rows, last = 0, b""
     # one by one, since a list would need more memory than the sheet
-    for found in _CELL.finditer(sheet):
-        rows = max(rows, int(found[2]))
-        if (len(found[1]), found[1]) > (len(last), last):
-            last = found[1]
+    for cell in _CELL.finditer(sheet):
+        rows = max(rows, int(cell[2]))
+        if (len(cell[1]), cell[1]) > (len(last), last):
+            last = cell[1]
     columns = 0
     for letter in last:
         columns = 26 * columns + letter - 64

@@ -132,8 +132,8 @@ class NoiseDistribution:
         self, predicted: Array, measured: Array, spread: Array
     ) -> tuple[Array, Array]:
         """Return the probabilities of less than a measurement, and of at most it, shape (n,)."""
-        found = self.standard_probabilities((measured - predicted) / spread)
-        return found, found
+        two_sided = self.standard_probabilities((measured - predicted) / spread)
+        return two_sided, two_sided
 
     # Residuals of unit scale: r^2/2 = rho(u), for a density proportional to exp(-rho) -----
 

@@ -59,10 +59,10 @@ class Arrays:
     def declare(self, key: object) -> None:
         """Declare the elements of `key`, if it is a valid key of an array."""
         try:
-            name, found = self._key(key)
+            name, indices = self._key(key)
         except ExpressionError:
             return
-        for index in found:
+        for index in indices:
             if index:
                 self._elements.setdefault(name, set()).add(index)
 
@@ -73,23 +73,23 @@ class Arrays:
 
     def elements(self, key: object) -> list[Element]:
         """Return the elements of a key such as ``x[1:8]``; for a plain name, that name."""
-        name, found = self._key(key)
+        name, indices = self._key(key)
         return [
             Element(element_name(name, index), dict(zip(INDICES, index, strict=False)))
-            for index in found
+            for index in indices
         ]
 
     def member(self, name: str, inside: str, indices: Mapping[str, int]) -> str:
         """Return the key of one element, ``x[3]`` for ``x[i + 1]``, even if it does not exist."""
         whole = f"{name}[{inside}]"
         parts = [self._slice(part, indices, name, whole) for part in inside.split(",")]
-        found = _products(parts, whole)
-        if len(found) != 1:
+        text_of = _products(parts, whole)
+        if len(text_of) != 1:
             raise ExpressionError(
-                f"{shown(whole)} stands for {len(found)} species; write {name}[i] in a reaction "
+                f"{shown(whole)} stands for {len(text_of)} species; write {name}[i] in a reaction "
                 'whose key has a range, as in "r[1:8]"'
             )
-        return f"{name}[{', '.join(map(str, found[0]))}]"
+        return f"{name}[{', '.join(map(str, text_of[0]))}]"
 
     def written_out(self, text: str, indices: Mapping[str, int], taken: frozenset[str]) -> str:
         """Return an expression without arrays, at values of ``i`` and ``j``.
@@ -100,14 +100,14 @@ class Arrays:
         """
         if HOLE in text or len(text) > MAX_LENGTH:
             return text  # the parser reports the reason
-        found = text
+        expanded = text
         whole = any(m[0] in self._elements for m in _NAME.finditer(text))
         if "[" in text or _CALL.search(text) or whole:
-            found = self._expanded(text, indices, None, 0)
-        own = {k: v for k, v in indices.items() if k not in taken}
-        if own:
-            found = _NAME.sub(lambda m: str(own.get(m[0], m[0])), found)
-        return found
+            expanded = self._expanded(text, indices, None, 0)
+        visible = {k: v for k, v in indices.items() if k not in taken}
+        if visible:
+            expanded = _NAME.sub(lambda m: str(visible.get(m[0], m[0])), expanded)
+        return expanded
 
     def _key(self, key: object) -> tuple[str, list[Index]]:
         match = _KEY.match(key) if isinstance(key, str) else None
@@ -222,9 +222,9 @@ class Arrays:
                 parts.append(sorted({index[k] for index in known if k < len(index)}))
             else:
                 parts.append(self._slice(part, indices, name, whole))
-        found = _products(parts, whole)
+        text_of = _products(parts, whole)
         moving = not {*INDICES}.isdisjoint(re.findall(r"[A-Za-z_]\w*", inside))
-        for index in found:
+        for index in text_of:
             if known is not None and index not in known:
                 raise ExpressionError(
                     f"there is no {name}[{', '.join(map(str, index))}], to which {shown(whole)} "
@@ -232,7 +232,7 @@ class Arrays:
                     + "; write the equations of the ends apart"
                     * moving
                 )
-        names = [element_name(name, index) for index in found]
+        names = [element_name(name, index) for index in text_of]
         if not any(isinstance(part, list) for part in parts):
             return names[0]
         if slices is None:
@@ -336,8 +336,12 @@ def _ranges(indices: set[Index]) -> str:
     numbers = sorted(index[0] for index in indices)
     runs = []
     for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
-        found = [number for _, number in run]
-        runs.append(f"{found[0]} to {found[-1]}" if len(found) > 1 else str(found[0]))
+        run_numbers = [number for _, number in run]
+        runs.append(
+            f"{run_numbers[0]} to {run_numbers[-1]}"
+            if len(run_numbers) > 1
+            else str(run_numbers[0])
+        )
     return ", ".join(runs)
 
 

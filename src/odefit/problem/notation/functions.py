@@ -105,7 +105,7 @@ def _head(head: str, place: str, issues: Issues) -> tuple[str, tuple[str, ...]] 
 def _resolved(
     texts: Mapping[str, _Text], failed: set[str], issues: Issues
 ) -> dict[str, DerivedFunction]:
-    found: dict[str, DerivedFunction] = {}
+    resolved: dict[str, DerivedFunction] = {}
     path: list[str] = []
 
     def resolve(name: str) -> None:
@@ -129,7 +129,7 @@ def _resolved(
                     text.place, f"refers to itself ({circle}); write its expression without that"
                 )
                 failed.add(name)
-            elif other not in found and other not in failed:
+            elif other not in resolved and other not in failed:
                 if len(path) > MAX_CHAIN:
                     issues.error(text.place, f"more than {MAX_CHAIN} refer to each other in a row")
                     failed.add(other)
@@ -147,7 +147,7 @@ def _resolved(
             a: DerivedFunction((), None, (Instruction("name", f"{HOLE}{k}"),))
             for k, a in enumerate(text.arguments)
         }
-        visible = {**found, **holes}
+        visible = {**resolved, **holes}
         try:
             program = Parser(text.body, visible).parse(condition=False)
         except ExpressionError as error:
@@ -158,12 +158,12 @@ def _resolved(
             int(step.text.removeprefix(HOLE)) if step.text.startswith(HOLE) else step
             for step in program
         )
-        found[name] = DerivedFunction(text.arguments, None, holed)
+        resolved[name] = DerivedFunction(text.arguments, None, holed)
 
     for name in texts:
-        if name not in found and name not in failed:
+        if name not in resolved and name not in failed:
             resolve(name)
-    return found
+    return resolved
 
 
 MAX_CHAIN = 200

@@ -41,7 +41,7 @@ def read_compartments(
     table: Mapping[str, object], arrays: Arrays, issues: Issues
 ) -> dict[str, Compartment]:
     """Return the compartments of a table by name; mistakes go to `issues`."""
-    found: dict[str, Compartment] = {}
+    compartments: dict[str, Compartment] = {}
     owner: dict[str, str] = {}
     for key, value in table.items():
         place = f"[compartments] {key}"
@@ -70,8 +70,8 @@ def read_compartments(
             if one in owner:
                 issues.error(place, f"'{one}' is in {owner[one]} already")
             owner.setdefault(one, str(key))
-        found[str(key)] = Compartment(size, tuple(names))
-    return found
+        compartments[str(key)] = Compartment(size, tuple(names))
+    return compartments
 
 
 def network_of(
@@ -130,14 +130,14 @@ def _volume(
 ) -> Compartment | None:
     """Return the compartment whose size scales the rate of one direction."""
     for species in (side, reaction.changes):
-        found = {home[s].size: home[s] for s in species if s in home}
-        if len(found) > 1:
+        sizes = {home[s].size: home[s] for s in species if s in home}
+        if len(sizes) > 1:
             raise ExpressionError(
                 f"{', '.join(species)} are in different compartments, so it is not clear to whose "
                 "size the rate refers; give the equations in [ode] instead"
             )
-        if found:
-            return next(iter(found.values()))
+        if sizes:
+            return next(iter(sizes.values()))
     return None
 
 
@@ -186,7 +186,7 @@ def _sums(
     write_out: WriteOut,
 ) -> list[Part]:
     """Return the conserved sums, with those of positive weights first."""
-    found = []
+    sums = []
     for weights in conserved_weights(species, columns):
         total = number(0.0)
         for s in species:
@@ -195,5 +195,5 @@ def _sums(
                 if s in home:
                     part = Part(parse(write_out(home[s].size, {})).program) * part
                 total = _added(total, weights[s], part)
-        found.append(total)
-    return found
+        sums.append(total)
+    return sums

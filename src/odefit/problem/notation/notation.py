@@ -56,15 +56,15 @@ class Notation:
 
         The parser reports mistakes unrelated to these notations.
         """
-        found = self.arrays.written_out(text, indices, self.taken)
-        used = self._own_names(found)
+        expanded = self.arrays.written_out(text, indices, self.taken)
+        used = self._own_names(expanded)
         if not used:
-            return found
+            return expanded
         if used & self.broken:
             return "0"
-        parser = Parser(found, self.own)
+        parser = Parser(expanded, self.own)
         program = parser.parse(condition=None)
-        return text_of(program) if parser.used_own else found
+        return text_of(program) if parser.used_own else expanded
 
     def _own_names(self, text: str) -> set[str]:
         if not self.own and not self.broken:
@@ -83,7 +83,7 @@ class Notation:
         """
         if not isinstance(table, Mapping):
             return table
-        found: dict[Any, Any] = {}
+        entries: dict[Any, Any] = {}
         origin: dict[Any, Any] = {}
         for key, value in table.items():
             at = f"{place} {key}"
@@ -98,13 +98,13 @@ class Notation:
             values = self._values(value, len(elements), array, at, issues)
             for element, one in zip(elements, values, strict=True):
                 name = element.name if element.indices else key
-                if name in found:
+                if name in entries:
                     first, second = shown(origin[name]), shown(key)
                     issues.error(at, f"'{name}' is given twice, by {first} and by {second}")
                     continue
                 origin[name] = key
-                found[name] = self._value(one, at, issues, element.indices)
-        return found
+                entries[name] = self._value(one, at, issues, element.indices)
+        return entries
 
     @staticmethod
     def _values(value: Any, count: int, array: bool, place: str, issues: Issues) -> Sequence[Any]:
@@ -187,17 +187,17 @@ def notation_of(
     for key in (*taken, *definitions):
         known.declare(key)
     bare = Notation(known, taken=taken | {str(key) for key in definitions})
-    own, broken = own_functions(
+    defined, broken = own_functions(
         functions,
         bare.table(definitions, "[definitions]", issues),
         lambda text, names: known.written_out(text, NO_INDICES, names),
         issues,
     )
-    for name, function in own.items():
+    for name, function in defined.items():
         if name in taken:
             where = "[functions]" if function.arguments else "[definitions]"
             issues.error(f"{where} {name}", f"'{name}' is another quantity, too; rename one")
-    return Notation(known, own, broken, taken)
+    return Notation(known, defined, broken, taken)
 
 
 PLAIN = ("ode", "algebraic", "observables", "constants", "inputs")
@@ -221,20 +221,20 @@ def written_out(tables: Mapping[str, Any], arrays: Iterable[str], issues: Issues
     """
     given = {name: {} if table is None else table for name, table in tables.items()}
     known = {name: t if isinstance(t, Mapping) else {} for name, t in given.items()}
-    own = {
+    functions = {
         name: dict(issues.items(f"[{name}]", given[name]))
         for name in ("functions", "definitions", "reactions", "compartments")
     }
     numbers = Arrays(whole_numbers(known["constants"]))
-    reactions, members = read_reactions(own["reactions"], numbers, issues)
-    compartments = read_compartments(own["compartments"], numbers, issues)
-    definitions = dict(own["definitions"])
+    reactions, members = read_reactions(functions["reactions"], numbers, issues)
+    compartments = read_compartments(functions["compartments"], numbers, issues)
+    definitions = dict(functions["definitions"])
     for name, compartment in compartments.items():
         if name in definitions:
             issues.error(f"[compartments] {name}", f"'{name}' is in [definitions], too; rename one")
         definitions.setdefault(name, compartment.size)
     notation = notation_of(
-        own["functions"],
+        functions["functions"],
         definitions,
         [known[name] for name in ("ode", "algebraic", "constants", "inputs")],
         known["constants"],
@@ -258,7 +258,7 @@ def written_out(tables: Mapping[str, Any], arrays: Iterable[str], issues: Issues
     if reactions:
         made = {name: part.expression() for name, part in network.terms.items()}
         plain["ode"] = {**states, **made}
-    written = {name: {str(k): _shown(v) for k, v in own[name].items()} for name in own}
+    written = {name: {str(k): _shown(v) for k, v in functions[name].items()} for name in functions}
     return WrittenOut(
         plain,
         replace(
@@ -272,13 +272,13 @@ def written_out(tables: Mapping[str, Any], arrays: Iterable[str], issues: Issues
 
 def _parts(states: Mapping[str, Any]) -> dict[str, Part]:
     """Return the right-hand sides without mistakes; others are reported where they are parsed."""
-    found = {}
+    parts = {}
     for name, value in states.items():
         try:
-            found[name] = Part(as_expression(value).program)
+            parts[name] = Part(as_expression(value).program)
         except (ExpressionError, TypeError, ValueError, OverflowError):
-            found[name] = number(0.0)
-    return found
+            parts[name] = number(0.0)
+    return parts
 
 
 def _shown(value: object) -> str:

@@ -69,7 +69,7 @@ def read_reactions(
 
     Reactions are texts or tables with :data:`KEYS`, by name or by the key of an array.
     """
-    found: list[Reaction] = []
+    reactions: list[Reaction] = []
     members: dict[str, None] = {}
     for key, value in table.items():
         place = f"[reactions] {key}"
@@ -84,10 +84,10 @@ def read_reactions(
                     element.name, place, value, element.indices, arrays, members, issues
                 )
                 if made is not None:
-                    found.append(made)
+                    reactions.append(made)
         except ExpressionError as error:
             issues.error(place, str(error))
-    return found, list(members)
+    return reactions, list(members)
 
 
 def _reaction(
@@ -147,9 +147,9 @@ def _parts(text: str) -> tuple[str, bool, str, tuple[str, ...]]:
 def _side(
     side: str, text: str, indices: Mapping[str, int], arrays: Arrays, members: dict[str, None]
 ) -> dict[str, Fraction]:
-    found: dict[str, Fraction] = {}
+    counts: dict[str, Fraction] = {}
     if side.strip() in _NOTHING:
-        return found
+        return counts
     for term in _PLUS.split(side):
         match = _TERM.match(term)
         if match is None:
@@ -174,8 +174,8 @@ def _side(
                 f"the stoichiometric number {shown(number)} in {shown(text)} is not between 0 and "
                 f"{MAX_STOICHIOMETRY}"
             )
-        found[name] = found.get(name, ZERO) + amount
-    return found
+        counts[name] = counts.get(name, ZERO) + amount
+    return counts
 
 
 class Law(NamedTuple):
@@ -227,8 +227,8 @@ def rates_of(reaction: Reaction, own: Mapping[str, object]) -> Rates:
     constants = reaction.law
     if call and call[1] == "mass_action" and call[1] not in own:
         constants = tuple(split_arguments(call[2]))
-    wanted = 2 if reaction.reversible else 1
-    if len(constants) != wanted:
+    expected = 2 if reaction.reversible else 1
+    if len(constants) != expected:
         arrow, needs = ("<->", "two constants") if reaction.reversible else ("->", "one constant")
         raise ExpressionError(
             f"mass action with {arrow} has {needs}, got {len(constants)} "
@@ -274,13 +274,13 @@ def _by_name(reaction: Reaction, name: str, given: list[str]) -> str:
     for letter, sign, what in (("S", -1, "uses up"), ("P", 1, "makes")):
         if not re.search(rf"\b{letter}\b", law.rate):
             continue
-        found = [s for s, change in reaction.changes.items() if change * sign > 0]
-        if len(found) != 1:
-            count = "none" if not found else ", ".join(found)
+        species = [s for s, change in reaction.changes.items() if change * sign > 0]
+        if len(species) != 1:
+            count = "none" if not species else ", ".join(species)
             raise ExpressionError(
                 f"{name} is a law of reactions that {what.replace('uses', 'use')} one species, "
                 f"this one {what}: {count}; give the whole rate as "
                 '{ equation = "...", rate = "..." }'.replace("make:", "makes:")
             )
-        values[letter] = found[0]
+        values[letter] = species[0]
     return re.sub(r"[A-Za-z_]\w*", lambda m: values[m[0]], law.rate)

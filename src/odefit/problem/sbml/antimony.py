@@ -96,11 +96,11 @@ def read_antimony(path_or_text: str | os.PathLike[str]) -> SbmlModel:
     finally:
         antimony.clearPreviousLoads()
     try:
-        found = read_sbml(sbml)
+        model = read_sbml(sbml)
     except InputError as error:
         messages = (re.sub(r"^SBML text: | \(line \d+\)", "", m) for m in error.messages)
         raise InputError(f"{source}: {message}" for message in messages) from None
-    return replace(found, name="model") if name == _UNNAMED else found
+    return replace(model, name="model") if name == _UNNAMED else model
 
 
 def _refuse_bombs(text: str, source: str) -> None:
@@ -119,13 +119,13 @@ def _refuse_bombs(text: str, source: str) -> None:
             )
     counts: dict[str, int] = {}
     current = _UNNAMED
-    for found in _MODEL_OR_PART.finditer(text):
-        name = found["model"]
+    for match in _MODEL_OR_PART.finditer(text):
+        name = match["model"]
         if name is not None:
             current = name
             counts.setdefault(name, 0)
-        elif found["part"] in counts:
-            counts[current] = counts.get(current, 0) + 1 + counts[found["part"]]
+        elif match["part"] in counts:
+            counts[current] = counts.get(current, 0) + 1 + counts[match["part"]]
             if counts[current] > MAX_SUBMODELS:
                 raise InputError(
                     f"{source}: {current} holds more than {MAX_SUBMODELS} models, those in its "

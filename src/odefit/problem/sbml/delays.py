@@ -82,14 +82,14 @@ class Delays:
 
     def _whole(self, term: Term, inside: tuple[str, ...]) -> Term:
         """Return a term with its delayed expressions replaced."""
-        found = [n for n in names_in(term.text) if n in self._reading.delays]
-        for name in found:
+        delayed = [n for n in names_in(term.text) if n in self._reading.delays]
+        for name in delayed:
             self._define(name, inside)
-        return replaced_in(term, {n: self._reading.definitions[n] for n in found})
+        return replaced_in(term, {n: self._reading.definitions[n] for n in delayed})
 
     def _needed(self, terms: list[Term], inside: tuple[str, ...]) -> dict[str, Term]:
         """Return the states on which terms depend, with their right-hand sides."""
-        found: dict[str, Term] = {}
+        needed: dict[str, Term] = {}
         pending = [n for term in terms for n in names_in(term.text)]
         while pending:
             name = pending.pop()
@@ -98,10 +98,10 @@ class Delays:
                     f"a delayed expression depends on '{name}', which an event or an equation "
                     "determines; odefit has no delay differential equations"
                 )
-            if name in self._states and name not in found:
-                found[name] = self._whole(self._states[name], inside)
-                pending += names_in(found[name].text)
-        return found
+            if name in self._states and name not in needed:
+                needed[name] = self._whole(self._states[name], inside)
+                pending += names_in(needed[name].text)
+        return needed
 
     def _check(self, delay: Term) -> None:
         """Refuse a non-constant delay of states."""

@@ -77,18 +77,18 @@ def open_model(path_or_text: str | os.PathLike[str]) -> tuple[Any, Any, str]:
 
 def remove_empty_formulas(model: Any) -> list[str]:
     """Remove elements that level 3 version 2 allows without a formula, as they have no effect."""
-    found = []
+    removed = []
     listed = [(model.getListOfRules(), "rule"), (model.getListOfInitialAssignments(), "assignment")]
     listed += [(e.getListOfEventAssignments(), "assignment") for e in model.getListOfEvents()]
     for elements, kind in listed:
         for i in reversed(range(len(elements))):
             if elements.get(i).getMath() is None:
                 name = elements.get(i).getId()
-                found.append(
+                removed.append(
                     f"a {kind} {f'of {shown(name)} ' if name else ''}has no formula: left out"
                 )
                 elements.remove(i)
-    return found
+    return removed
 
 
 def promote_local_parameters(document: Any, issues: Issues) -> list[str]:
@@ -325,8 +325,8 @@ def declared_packages(model: Any) -> list[str]:
 
 def _package(namespace: str) -> str:
     """Return the name of a namespace's package, or an empty text for none of SBML's."""
-    found = _PACKAGE.search(namespace)
-    return found[1] if found else ""
+    match = _PACKAGE.search(namespace)
+    return match[1] if match else ""
 
 
 def _refusal(package: str, what: str) -> str:

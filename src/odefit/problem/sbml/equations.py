@@ -171,14 +171,14 @@ def solve(conditions: dict[str, Term], reading: Reading) -> None:
     for name, term in conditions.items():
         try:
             whole = replaced_in(term, expanded(reading.definitions))
-            found = linear_in(Part(parse(whole.text).program), name)
+            linear = linear_in(Part(parse(whole.text).program), name)
         except ExpressionError as error:
             reading.error(f"equation that determines '{name}'", str(error))
             continue
-        if found is None or found.slope.number == 0.0:
+        if linear is None or linear.slope.number == 0.0:
             reading.conditions[name] = term
         else:
-            reading.definitions[name] = as_term(found.zero().expression().text)
+            reading.definitions[name] = as_term(linear.zero().expression().text)
 
 
 def _matched(rule: int, candidates: list[list[str]], owner: dict[str, int], seen: set[str]) -> bool:

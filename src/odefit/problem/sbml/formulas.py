@@ -161,12 +161,12 @@ class _Formula:
         return base
 
     def _atom(self) -> Term:
-        wanted = "a number, a name or '('"
+        expected = "a number, a name or '('"
         if self.position >= len(self.tokens):
-            raise self._unexpected(wanted)
+            raise self._unexpected(expected)
         kind, token, start = self.tokens[self.position]
         if token != "(" and kind == "operator":
-            raise self._unexpected(wanted)
+            raise self._unexpected(expected)
         self.position += 1
         if kind == "number":
             return number(float(token))

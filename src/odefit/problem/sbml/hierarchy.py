@@ -55,23 +55,23 @@ def _check_submodels(document: Any, source: str) -> None:
         total = 0
         inside = model.getPlugin("comp")
         for submodel in inside.getListOfSubmodels() if inside is not None else ():
-            wanted = submodel.getModelRef()
+            reference = submodel.getModelRef()
             place = f"{source}: submodel {shown(submodel.getId())} (line {submodel.getLine()})"
-            if wanted in external:
+            if reference in external:
                 raise InputError(
                     f"{place}: its model is in another file, and no other file is read; read a "
                     "flattened copy of the model"
                 )
             if len(above) > MAX_LEVELS:
                 raise InputError(f"{place}: models are within each other over {MAX_LEVELS} deep")
-            if wanted in above:
-                raise InputError(f"{place}: the model {shown(wanted)} contains itself")
-            if wanted not in definitions:
-                known = did_you_mean(wanted, definitions)
-                raise InputError(f"{place}: there is no model {shown(wanted)}{known}")
-            if wanted not in counts:
-                counts[wanted] = count(definitions[wanted], (*above, wanted))
-            total += 1 + counts[wanted]
+            if reference in above:
+                raise InputError(f"{place}: the model {shown(reference)} contains itself")
+            if reference not in definitions:
+                known = did_you_mean(reference, definitions)
+                raise InputError(f"{place}: there is no model {shown(reference)}{known}")
+            if reference not in counts:
+                counts[reference] = count(definitions[reference], (*above, reference))
+            total += 1 + counts[reference]
             if total > MAX_SUBMODELS:
                 raise InputError(f"{place}: the model holds more than {MAX_SUBMODELS} submodels")
         return total

@@ -145,10 +145,10 @@ class Translator:
         definition = self.functions.get(name)
         if definition is None:
             raise ExpressionError(f"the function '{name}' is not defined")
-        wanted = len(definition.arguments)
-        if len(arguments) != wanted:
+        expected = len(definition.arguments)
+        if len(arguments) != expected:
             raise ExpressionError(
-                f"the function '{name}' takes {wanted} argument{'s' * (wanted != 1)}, "
+                f"the function '{name}' takes {expected} argument{'s' * (expected != 1)}, "
                 f"got {len(arguments)}"
             )
         if name in self.active:
@@ -196,16 +196,16 @@ def _kinds() -> dict[int, str]:
     require("libsbml")
     import libsbml
 
-    own = {"NAME_TIME": "time", "NAME_AVOGADRO": "avogadro", "FUNCTION_RATE_OF": "rateof"}
-    own |= {f"CONSTANT_{word}": word.lower() for word in ("E", "PI", "TRUE", "FALSE")}
+    names = {"NAME_TIME": "time", "NAME_AVOGADRO": "avogadro", "FUNCTION_RATE_OF": "rateof"}
+    names |= {f"CONSTANT_{word}": word.lower() for word in ("E", "PI", "TRUE", "FALSE")}
     plain = "PLUS MINUS TIMES DIVIDE POWER INTEGER REAL REAL_E RATIONAL NAME FUNCTION".split()
-    own |= {word: word.lower() for word in plain}
-    found: dict[int, str] = {getattr(libsbml, f"AST_{n}"): kind for n, kind in own.items()}
+    names |= {word: word.lower() for word in plain}
+    kinds: dict[int, str] = {getattr(libsbml, f"AST_{n}"): kind for n, kind in names.items()}
     for constant, value in vars(libsbml).items():
         for prefix in ("AST_FUNCTION_", "AST_LOGICAL_", "AST_RELATIONAL_"):
             if constant.startswith(prefix):
-                found.setdefault(value, constant.removeprefix(prefix).lower())
-    return found
+                kinds.setdefault(value, constant.removeprefix(prefix).lower())
+    return kinds
 
 
 Builder = Callable[..., Term]
@@ -238,17 +238,17 @@ def applied(function: str, arguments: Sequence[Term]) -> Term:
     ``log`` is the natural logarithm, with two arguments that of the first to the base of the
     second, as in PEtab. Raises ExpressionError if no expression is equivalent.
     """
-    found = _BUILDERS.get(function)
-    if found is None:
+    builder = _BUILDERS.get(function)
+    if builder is None:
         raise ExpressionError(f"the function '{function}' is not known")
-    fewest, most, build = found
+    fewest, most, build = builder
     if not fewest <= len(arguments) <= most:
-        wanted = str(fewest) if fewest == most else f"at least {fewest}"
+        expected = str(fewest) if fewest == most else f"at least {fewest}"
         if fewest < most < _MANY:
-            wanted = f"{fewest} or {most}"
-        plural = "" if wanted == "1" else "s"
+            expected = f"{fewest} or {most}"
+        plural = "" if expected == "1" else "s"
         raise ExpressionError(
-            f"the function '{function}' takes {wanted} argument{plural}, got {len(arguments)}"
+            f"the function '{function}' takes {expected} argument{plural}, got {len(arguments)}"
         )
     return build(*arguments)
 

@@ -202,7 +202,7 @@ class SbmlModel:
         for name in self.algebraic:  # the start value for solving its equation
             value = number_in(as_term(self.start.get(name, "")))
             initial[name] = 1.0 if value is None else value
-        found: dict[str, Any] = {
+        sections: dict[str, Any] = {
             "format": 1,
             "name": self.name,
             "ode": _written(self.states, written),
@@ -211,16 +211,16 @@ class SbmlModel:
             "initial": _written(initial, written),
         }
         if self.time_unit:
-            found["time_unit"] = self.time_unit
+            sections["time_unit"] = self.time_unit
         if self.algebraic:
-            found["algebraic"] = _written(self.algebraic, written)
+            sections["algebraic"] = _written(self.algebraic, written)
         held = {n: t for n, t in start.computed.items() if n in self._changed()}
         experiment: dict[str, Any] = {"t0": 0.0}  # the start time of SBML
         if held or self.events:
             experiment["constants"] = held
             experiment["event"] = self.event_tables(written)
-        found["experiment"] = [experiment]
-        return found
+        sections["experiment"] = [experiment]
+        return sections
 
     def event_tables(self, written: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
         """Return the events as tables of an experiment of format 1.
@@ -258,22 +258,22 @@ def _event(
     event: SbmlEvent, events: Sequence[SbmlEvent], written: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return an event as a table of format 1, without fields that do not matter among `events`."""
-    found: dict[str, Any] = {
+    event_table: dict[str, Any] = {
         "when": substituted(event.trigger, written),
         "assign": _written(event.assign, written),
         "measured": "after",
     }
     if not event.initial_value:
-        found["initially"] = False
+        event_table["initially"] = False
     waits = event.delay != "0"
     if waits:
-        found["delay"] = substituted(event.delay, written)
+        event_table["delay"] = substituted(event.delay, written)
     if event.priority is not None and len(events) > 1:
-        found["priority"] = substituted(event.priority, written)
+        event_table["priority"] = substituted(event.priority, written)
     if not event.persistent and (waits or len(events) > 1):
-        found["persistent"] = False
+        event_table["persistent"] = False
     changed = {name for other in events for name in other.assign}
     read = {name for text in event.assign.values() for name in names_in(text)}
     if event.from_trigger_values and (waits or (len(events) > 1 and read & changed)):
-        found["values"] = "trigger"
-    return found
+        event_table["values"] = "trigger"
+    return event_table

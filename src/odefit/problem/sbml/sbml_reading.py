@@ -66,10 +66,10 @@ def read_sbml(path_or_text: str | os.PathLike[str]) -> SbmlModel:
     document, model, source = open_model(path_or_text)
     issues = Issues(source)
     promoted = promote_local_parameters(document, issues) + remove_empty_formulas(model)
-    found = _read(gathered(model, issues))
+    read_model = _read(gathered(model, issues))
     issues.raise_errors()
     del document  # it owns libsbml's objects
-    return replace(found, translated=(*found.translated, *promoted))
+    return replace(read_model, translated=(*read_model.translated, *promoted))
 
 
 def _read(reading: Reading) -> SbmlModel:
@@ -165,34 +165,34 @@ def _read(reading: Reading) -> SbmlModel:
 
 def _states(reading: Reading, written: dict[str, Term]) -> dict[str, str]:
     """Return the right-hand sides, species first."""
-    found: dict[str, str] = {}
+    states: dict[str, str] = {}
     for species in changing_species(reading):
         name = reading.amounts.get(species.name, species.name)
-        found[name] = replaced_in(right_hand_side(species, reading, written), written).text
+        states[name] = replaced_in(right_hand_side(species, reading, written), written).text
     for name, rate in reading.rate_rules.items():
-        found[name] = replaced_in(rate, written).text
+        states[name] = replaced_in(rate, written).text
     for name in reading.amounts.values():
-        found.setdefault(name, "0")
-    if not found:
-        found[reading.new_name("unchanging")] = "0"
-    return found
+        states.setdefault(name, "0")
+    if not states:
+        states[reading.new_name("unchanging")] = "0"
+    return states
 
 
 def mark_initial_assignments(reading: Reading) -> dict[str, Any]:
     """Return libsbml's initial assignments by their target."""
-    found: dict[str, Any] = {}
+    assignments: dict[str, Any] = {}
     for assignment in reading.model.getListOfInitialAssignments():
         identifier = assignment.getSymbol()
         place = place_of(assignment, "initial assignment of", identifier)
         symbol = reading.variable(identifier, place)
         if symbol is None:
             continue
-        if identifier in found:
+        if identifier in assignments:
             reading.error(place, f"'{identifier}' has two initial assignments")
         else:
-            found[identifier] = assignment
+            assignments[identifier] = assignment
             symbol.assigned_at_start = True
-    return found
+    return assignments
 
 
 def read_starts(reading: Reading, assignments: dict[str, Any]) -> dict[str, Term | None]:
@@ -272,12 +272,12 @@ def time_unit(model: Any) -> str:
 
 def remarks_on(reading: Reading, result: SbmlModel) -> list[str]:
     """Return sentences on all changes made in translation."""
-    found = _compartments(reading)
+    remarks = _compartments(reading)
     unchanged = {*result.constants, *result.computed}
     constants = [s.id for s in reading.of("species") if s.name in unchanged]
     if constants:
-        found.append(f"{_named('species', constants)} changed by nothing: constant")
-    found += [f"the function '{name}' is written out" for name in reading.functions]
+        remarks.append(f"{_named('species', constants)} changed by nothing: constant")
+    remarks += [f"the function '{name}' is written out" for name in reading.functions]
     for rule, words in (
         ("assignment", "given by assignment rules, which are written out"),
         ("rate", "given by rate rules"),
@@ -285,34 +285,34 @@ def remarks_on(reading: Reading, result: SbmlModel) -> list[str]:
     ):
         names = [s.id for s in reading.by_id.values() if s.rule == rule]
         if names:
-            found.append(f"{_named('variable', names)} {words}")
+            remarks.append(f"{_named('variable', names)} {words}")
     names = [s.id for s in reading.by_id.values() if s.assigned_at_start]
     if names:
-        found.append(f"{_named('initial value', names)} computed by initial assignments")
-    found += [f"'{old}' is named '{new}'" for old, new in reading.renamed.items()]
-    found += [
+        remarks.append(f"{_named('initial value', names)} computed by initial assignments")
+    remarks += [f"'{old}' is named '{new}'" for old, new in reading.renamed.items()]
+    remarks += [
         f"the event '{e.id}' happens when {e.trigger}"
         + ("" if e.initial_value else ", and at the start if that holds then")
         for e in result.events
     ]
     if result.without_value:
-        found.append(f"{_named('name', result.without_value)} without a value in the file")
-    own = {s.name for s in reading.by_id.values()} | set(reading.amounts.values())
-    found += [
+        remarks.append(f"{_named('name', result.without_value)} without a value in the file")
+    own_names = {s.name for s in reading.by_id.values()} | set(reading.amounts.values())
+    remarks += [
         f"nothing changes in time; the state '{name}', which is 0, stands for that"
         for name in result.states
-        if name not in own
+        if name not in own_names
     ]
-    found += [f"the package '{p}' is not read" for p in declared_packages(reading.model)]
+    remarks += [f"the package '{p}' is not read" for p in declared_packages(reading.model)]
     if reading.model.getNumConstraints():
-        found.append(f"{reading.model.getNumConstraints()} constraints are not checked")
+        remarks.append(f"{reading.model.getNumConstraints()} constraints are not checked")
     if reading.model.getNumUnitDefinitions():
-        found.append("units are taken as they are, nothing is converted")
-    return found
+        remarks.append("units are taken as they are, nothing is converted")
+    return remarks
 
 
 def _compartments(reading: Reading) -> list[str]:
-    found = []
+    remarks = []
     for compartment in reading.of("compartment"):
         species = [s for s in reading.of("species") if s.compartment == compartment.id]
         if not species:
@@ -329,8 +329,8 @@ def _compartments(reading: Reading) -> list[str]:
             what += f"{', ' * bool(what)}{len(amounts)} are amounts"
         if kept:
             what += f" (the amounts of {_listed(kept)} are the states)"
-        found.append(f"'{compartment.id}' is a compartment of size {size}: {what}")
-    return found
+        remarks.append(f"'{compartment.id}' is a compartment of size {size}: {what}")
+    return remarks
 
 
 def _named(what: str, names: Iterable[str]) -> str:

@@ -122,10 +122,10 @@ class Reading:
 
         try:
             given = Translator(name, self.functions, rates=self.rates_asked, delays=self.delays)
-            found = given.term(tree)
+            replacement = given.term(tree)
             for delayed in self.delays.keys() - self.places.keys():
                 self.places[delayed] = place
-            return found
+            return replacement
         except ExpressionError as error:
             self.error(place, str(error))
         return None

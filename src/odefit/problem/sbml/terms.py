@@ -180,9 +180,9 @@ def opposite(term: Term) -> Term:
     if term.text.startswith("!(") and term.level == ATOM:
         inside = term.text[2:-1]
         return Term(inside, EITHER if "||" in inside else BOTH, logical=True)
-    found = [f" {operator} " for operator in OPPOSITES if f" {operator} " in term.text]
-    if term.level == COMPARISON and len(found) == 1 and term.text.count(found[0]) == 1:
-        text = term.text.replace(found[0], f" {OPPOSITES[found[0].strip()]} ")
+    operators = [f" {operator} " for operator in OPPOSITES if f" {operator} " in term.text]
+    if term.level == COMPARISON and len(operators) == 1 and term.text.count(operators[0]) == 1:
+        text = term.text.replace(operators[0], f" {OPPOSITES[operators[0].strip()]} ")
         return Term(text, COMPARISON, logical=True)
     return Term(f"!({term.text})", ATOM, logical=True)
 

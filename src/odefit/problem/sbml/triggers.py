@@ -49,7 +49,7 @@ def read_events(
     reading: Reading, written: dict[str, Term]
 ) -> tuple[tuple[SbmlEvent, ...], list[str]]:
     """Return the events in the order of their numeric priorities, and remarks."""
-    found: list[SbmlEvent] = []
+    events: list[SbmlEvent] = []
     remarks: list[str] = []
     for count, event in enumerate(reading.model.getListOfEvents(), 1):
         place = _place(event, count)
@@ -96,7 +96,7 @@ def read_events(
                 f"it depends on '{min(needed)}', which an equation determines that is not linear "
                 "in it; events depend on states and constants",
             )
-        found.append(
+        events.append(
             SbmlEvent(
                 event.getId() or f"event {count}",
                 text,
@@ -108,8 +108,8 @@ def read_events(
                 rank,
             )
         )
-    found.sort(key=_rank)  # stable: equal priorities keep the order of the file
-    return tuple(found), remarks
+    events.sort(key=_rank)  # stable: equal priorities keep the order of the file
+    return tuple(events), remarks
 
 
 def _rank(event: SbmlEvent) -> float:
@@ -126,21 +126,21 @@ def _with_amounts_kept(
     terms: dict[str, Term], reading: Reading, written: dict[str, Term]
 ) -> dict[str, Term]:
     """Return assignments, with those that conserve amounts when a compartment's size changes."""
-    found: dict[str, Term] = {}
+    kept: dict[str, Term] = {}
     for name, value in terms.items():
         amount = reading.amounts.get(name)
         if amount is None:
-            found[name] = value
+            kept[name] = value
             continue
         species = next(s for s in reading.of("species") if s.name == name)
         volume = reading.volume(species)
-        found[amount] = value if species.amount else product([value, replaced_in(volume, written)])
+        kept[amount] = value if species.amount else product([value, replaced_in(volume, written)])
     for species in _concentrations(reading):
         compartment = reading.by_id[species.compartment].name
         if compartment in terms:  # the assigned value is a concentration in the old size
             now = terms.get(species.name, Term(species.name))
-            found[species.name] = quotient(product([now, Term(compartment)]), terms[compartment])
-    return found
+            kept[species.name] = quotient(product([now, Term(compartment)]), terms[compartment])
+    return kept
 
 
 def _concentrations(reading: Reading) -> list[Symbol]:

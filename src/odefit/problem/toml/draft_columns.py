@@ -61,24 +61,28 @@ def with_usable_names(cells: Cells) -> tuple[Cells, dict[str, str]]:
         return cells, {}
     short = [name if is_name(name) else _as_name(BRACKETS.sub("", name)) for name in cells]
     names: dict[str, str] = {}
-    for name, own in zip(cells, short, strict=True):
-        if own != name and short.count(own) > 1:  # they differ only in the brackets
-            own = _as_name(name)
-        if not is_name(own) or (own != name and own in cells) or own in names.values():
-            own = name
-        names[name] = own
-    for own in [*names.values()]:
-        stem = own.removesuffix("_sd")
-        if stem == own or stem in names.values() or not is_name(stem):
+    for name, short_name in zip(cells, short, strict=True):
+        if short_name != name and short.count(short_name) > 1:  # they differ only in the brackets
+            short_name = _as_name(name)
+        if (
+            not is_name(short_name)
+            or (short_name != name and short_name in cells)
+            or short_name in names.values()
+        ):
+            short_name = name
+        names[name] = short_name
+    for short_name in [*names.values()]:
+        stem = short_name.removesuffix("_sd")
+        if stem == short_name or stem in names.values() or not is_name(stem):
             continue
         measured = [
             n for n, o in names.items() if o.startswith(f"{stem}_") and not o.endswith("_sd")
         ]
         if len(measured) == 1:
             names[measured[0]] = stem
-    found = Cells({names[name]: column for name, column in cells.items()})
-    found.lines = cells.lines
-    return found, {own: name for name, own in names.items() if own != name}
+    cells_out = Cells({names[name]: column for name, column in cells.items()})
+    cells_out.lines = cells.lines
+    return cells_out, {short_name: name for name, short_name in names.items() if short_name != name}
 
 
 def rank_as_time(name: str) -> int | None:
@@ -105,8 +109,8 @@ def unit_of_time(name: str) -> str | None:
     bare = name.casefold()
     if bare in UNITS_OF_TIME:
         return UNITS_OF_TIME[bare]
-    found = re.search(r"[_\s(\[{/]([a-z]+)[)\]}]?\s*$", bare)
-    return UNITS_OF_TIME.get(found[1]) if found else None
+    match = re.search(r"[_\s(\[{/]([a-z]+)[)\]}]?\s*$", bare)
+    return UNITS_OF_TIME.get(match[1]) if match else None
 
 
 def column_of_runs(times: Sequence[float], columns: Mapping[str, Sequence[str]]) -> str | None:
@@ -227,11 +231,11 @@ class Columns:
         self.observables = [n for n in rest if n not in self.inputs]
         if not self.observables and "DV" not in self.roles and self.inputs:
             self.observables = [self.inputs.popitem()[0]]
-        told = Issues()
+        issues = Issues()
         looked = {self.time, *self.observables, *self.inputs, *self.covariates}
         looked |= {self.roles.get("DV", self.time)}
-        point_out_sentinels({n: self.values[n] for n in looked if n in self.values}, place, told)
-        self.notes += told.warnings
+        point_out_sentinels({n: self.values[n] for n in looked if n in self.values}, place, issues)
+        self.notes += issues.warnings
         if "DV" in self.roles:  # long tables hold their measurements there
             self.covariates += self.observables
             self.observables = []
@@ -288,14 +292,14 @@ class Columns:
         )
 
     def _find_roles(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        roles: dict[str, str] = {}
         for role, names in ROLES.items():
             for column in self.texts:
                 if column.upper() in names and column != self.time:
-                    found.setdefault(role, column)
-        if not {"AMT", "EVID", "DV"} & found.keys():
+                    roles.setdefault(role, column)
+        if not {"AMT", "EVID", "DV"} & roles.keys():
             return self._find_quantities()
-        return found
+        return roles
 
     def _find_quantities(self) -> dict[str, str]:
         """Return the roles in a table whose rows hold the name of a quantity and its value."""
@@ -338,11 +342,11 @@ class Columns:
         """True if a column has one value for each subject."""
         if self.by is None:
             return len(set(self.of(name))) == 1
-        found: dict[str, set[float]] = {}
+        by_column: dict[str, set[float]] = {}
         for subject, value in zip(self.texts[self.by], self.values[name], strict=True):
             if not math.isnan(value):
-                found.setdefault(subject, set()).add(value)
-        return all(len(values) == 1 for values in found.values())
+                by_column.setdefault(subject, set()).add(value)
+        return all(len(values) == 1 for values in by_column.values())
 
     def _usable(self, name: str) -> bool:
         issues = Issues()

@@ -52,11 +52,11 @@ def draft(data: Path, folder: Path, name: str, sheet: str | None = None) -> Draf
     relative = Path(os.path.relpath(data, folder)).as_posix()
     written = _Writer(columns, relative, name).text()
     text = CONTROL.sub(lambda c: repr(c[0])[1:-1], written)  # in comments
-    found = Draft(text, columns.remarks, columns.notes)
+    drafted = Draft(text, columns.remarks, columns.notes)
     # The user named the table, so it may be anywhere.
     anywhere = Path(os.path.realpath(data)).parent
-    problem_from_mapping(tomllib.loads(found.text), folder, name, within=anywhere)
-    return found
+    problem_from_mapping(tomllib.loads(drafted.text), folder, name, within=anywhere)
+    return drafted
 
 
 class _Writer:
@@ -135,8 +135,8 @@ class _Writer:
             pairs = [f"{role} = {_quoted(c.named.get(n, n))}" for role, n in c.stated.items()]
             lines += [f"columns = {{ {', '.join(pairs)} }}    # one value a row"]
         if c.by is not None:
-            own = _quoted(c.named.get(c.by, c.by))
-            lines += [f"by = {own}    # an experiment for each of its values"]
+            subject_column = _quoted(c.named.get(c.by, c.by))
+            lines += [f"by = {subject_column}    # an experiment for each of its values"]
         if self.observable:
             lines += [self.observable]
         if self.doses:
@@ -168,14 +168,15 @@ class _Writer:
             self.measured = {self._free("c"): c.by_role("DV")}
             return
         codes = [cell.strip() for cell in c.texts[c.roles["DVID"]]]
-        found: dict[str, list[float]] = {}
+        measured: dict[str, list[float]] = {}
         for code, value in zip(codes, dv, strict=True):
             if not is_missing(code) and not math.isnan(value):
-                found.setdefault(code, []).append(value)
+                measured.setdefault(code, []).append(value)
         names = {
-            code: self._free(code if is_name(code) else f"y{i}") for i, code in enumerate(found, 1)
+            code: self._free(code if is_name(code) else f"y{i}")
+            for i, code in enumerate(measured, 1)
         }
-        self.measured = {names[code]: values for code, values in found.items()}
+        self.measured = {names[code]: values for code, values in measured.items()}
         pairs = ", ".join(f"{_quoted(code)} = {_quoted(n)}" for code, n in names.items())
         self.observable = f"observable = {{ {pairs} }}"
 
@@ -285,8 +286,8 @@ class _Writer:
 
     def _noise(self) -> list[str]:
         c = self.columns
-        own = {n[:-3] for n in c.sds if all(_filled(c, n))}
-        rest = [n for n in self.measured if n not in own]
+        with_sd = {n[:-3] for n in c.sds if all(_filled(c, n))}
+        rest = [n for n in self.measured if n not in with_sd]
         few = [n for n in rest if len(self.measured[n]) < FEWEST]
         censored = any(v != 0 for role in ("CENS", "BLQ") for v in c.by_role(role))
         if not rest:

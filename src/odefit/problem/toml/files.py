@@ -55,15 +55,15 @@ def parsed_toml(text: str, source: str) -> dict[str, Any]:
         at = f"(at line {line}, column {column})"
         message = str(error).replace("(at end of document)", at)
         hint = _hint(source)
-        found = re.search(r"\(at line (\d+), column \d+\)", message)
-        written = text.split("\n")[int(found[1]) - 1] if found else ""
+        match = re.search(r"\(at line (\d+), column \d+\)", message)
+        written = text.split("\n")[int(match[1]) - 1] if match else ""
         key = _BARE_KEY.match(written)
         if key:
             hint = f'; a key with brackets needs quotes: "{key[1]}" = ...'
         raise InputError(f"{source}: {message}{hint}") from None
     except ValueError:  # a decimal integer that is too long for Python
-        found = re.search(r"[0-9_]{4000,}", text)
-        line, column = _position(text, found.start() if found else 0)
+        match = re.search(r"[0-9_]{4000,}", text)
+        line, column = _position(text, match.start() if match else 0)
         raise InputError(
             f"{source}: a number has too many digits (at line {line}, column {column})"
         ) from None

@@ -58,10 +58,10 @@ def check_toml(text: str, source: str) -> None:
 def _deepest(text: str) -> int:
     """Return the first place with the deepest open brackets."""
     depth = most = where = 0
-    for found in re.finditer(r"[\[\]{}]", text):
-        depth += 1 if found[0] in "[{" else -1
+    for match in re.finditer(r"[\[\]{}]", text):
+        depth += 1 if match[0] in "[{" else -1
         if depth > most:
-            most, where = depth, found.start()
+            most, where = depth, match.start()
     return where
 
 

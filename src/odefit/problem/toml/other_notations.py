@@ -109,30 +109,30 @@ def states_of(
     Understood are ``dx/dt``, ``x'``, ``x(t)``, ``dxdt``, ``x_dot``, equations as a whole, in a list
     or with their left-hand side, and a table for each state.
     """
-    found: dict[str, Any] = {}
+    states: dict[str, Any] = {}
     for key, value in table.items():
         place = f"[ode] {key}"
         for name, right, wrong in _equations(str(key), value, table, initial):
             if wrong:
                 issues.error(place, f"{wrong}; write {name} = {_quoted(right)}")
-            if name in found:
+            if name in states:
                 issues.error(place, f"a second right-hand side of '{name}'; keep one")
-            found.setdefault(name, right)
-    return found
+            states.setdefault(name, right)
+    return states
 
 
 def initial_of(
     table: Mapping[str, Any], states: Mapping[str, Any], issues: Issues
 ) -> Mapping[str, Any]:
     """Return initial values by state; ``x(0)`` and the like are reported, and taken for x."""
-    found: dict[str, Any] = {}
+    initial: dict[str, Any] = {}
     for key, value in table.items():
         match = _AT_START.match(str(key))
         state = match[1] if match is not None and match[1] in states else key
         if state != key:
             issues.error(f"[initial] {key}", f"write {state} = {_quoted(value)}")
-        found.setdefault(state, value)
-    return found
+        initial.setdefault(state, value)
+    return initial
 
 
 def _equations(

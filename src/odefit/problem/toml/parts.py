@@ -28,7 +28,7 @@ def known_keys(
     missing; so is a key of other programs, for which `words` has ours. For any other, `hint` may
     say what to write instead.
     """
-    found = {key: value for key, value in raw.items() if key in known}
+    known_part = {key: value for key, value in raw.items() if key in known}
     unknown = [(key, value) for key, value in raw.items() if key not in known]
     if (more := len(unknown) - MAX_UNKNOWN) > 0:
         issues.error(place or "problem", f"and {counted(more, 'more unknown key')}")
@@ -49,8 +49,8 @@ def known_keys(
         remedy = remedy or one_of(name, free if meant else known)
         issues.error(at, f"{what}{remedy}")
         if meant is not None:
-            found.setdefault(meant, value)
-    return found
+            known_part.setdefault(meant, value)
+    return known_part
 
 
 def table_of(value: Any, place: str, issues: Issues) -> Mapping[str, Any] | None:

@@ -162,12 +162,12 @@ def _check_format(raw: Mapping[str, Any], issues: Issues) -> None:
 
 
 def _interpolations(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
-    found: dict[str, Any] = {n: v if is_unknown(v) else "linear" for n, v in table.items()}
+    kinds: dict[str, Any] = {n: v if is_unknown(v) else "linear" for n, v in table.items()}
     for name, value in [item for item in table.items() if not is_unknown(item[1])]:
         place = f"[inputs] {name}"
         if isinstance(value, Mapping):
             known = known_keys(value, ("interpolation",), place, issues)
-            found[name] = known.get("interpolation", "linear")
+            kinds[name] = known.get("interpolation", "linear")
         else:
             meant = value if value in get_args(Interpolation) else "linear"
             issues.error(
@@ -175,23 +175,23 @@ def _interpolations(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
                 f'expected {{ interpolation = "{meant}" }} for a column of the data, got '
                 f"{shown(value)}; a formula stands in [definitions]",
             )
-            found[name] = meant
-    return found
+            kinds[name] = meant
+    return kinds
 
 
 def _parameters(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
-    found = {}
+    parameters = {}
     for name, value in table.items():
-        found[name] = value
+        parameters[name] = value
         array = "[" in str(name) and isinstance(value, list)
         if array:  # two numbers are bounds of all elements, since a number is not a parameter
-            found[name] = value = _bounds_of_elements(value)
+            parameters[name] = value = _bounds_of_elements(value)
             if isinstance(value, dict):
                 continue
         elements = array and all(isinstance(v, Mapping) for v in value)
         if isinstance(value, Mapping) or elements or (is_pair(value) and "[" not in str(name)):
             continue
-        found[name] = {}
+        parameters[name] = {}
         number = _is_number(value)
         hint = (
             f"; write {{ guess = {value:g} }} if it is to be estimated, "
@@ -200,7 +200,7 @@ def _parameters(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
             else "; write, for example, { lower = 0.0, upper = 1.0 }, or {}"
         )
         issues.error(f"[parameters] {name}", f"expected a table, got {shown(value)}{hint}")
-    return found
+    return parameters
 
 
 def _bounds_of_elements(value: list[Any]) -> Any:
@@ -239,8 +239,8 @@ def _experiment(
     columns = _names(known.get("columns"), f"{place} columns", issues)
     long = any(known.get(key) is not None for key in ("by", "observable", "doses"))
     long = long or not used.issuperset(columns)
-    wanted = used.union(columns.values())
-    data, label = data_of(known.get("data"), name, wanted, time, files, issues, long)
+    names = used.union(columns.values())
+    data, label = data_of(known.get("data"), name, names, time, files, issues, long)
     return Experiment(
         name=name if by is None or "name" in raw else "",
         data=data,
@@ -326,11 +326,11 @@ def data_of(
             for k in wrong:
                 issues.expected(f"{inside}, column {k}", "a list", value[k])
             return (UNREADABLE if wrong else dict(value)), None
-        found = {
+        data = {
             k: listed_column(v, f"{inside}, column {k}", issues, infinite=k == time)
             for k, v in value.items()
         }
-        return (UNREADABLE if any(v is None for v in found.values()) else found), None
+        return (UNREADABLE if any(v is None for v in data.values()) else data), None
     else:
         issues.expected(f"{place} data", "the name of a CSV file or a workbook", value)
     return UNREADABLE, None
@@ -352,8 +352,8 @@ def events_of(
     tables: Sequence[Mapping[str, Any]], place: str, unit: str, issues: Issues
 ) -> list[Event]:
     """Return the events described by tables; the reasons for mistakes are noted."""
-    found = [_event(table, f"{place} {i}", unit, issues) for i, table in enumerate(tables, 1)]
-    return [event for event in found if event is not None]
+    events = [_event(table, f"{place} {i}", unit, issues) for i, table in enumerate(tables, 1)]
+    return [event for event in events if event is not None]
 
 
 def _event(raw: Mapping[str, Any], place: str, unit: str, issues: Issues) -> Event | None:

@@ -60,17 +60,19 @@ def load_scenarios(
     """
     source = os.fspath(path)
     issues = Issues()
-    found = _read(source, problem, within, issues)
+    scenarios = _read(source, problem, within, issues)
     if times is not None:
-        likes = [named_condition(problem, scenario.like).name for scenario in found]
-        found = [replace(s, times=times[like]) for s, like in zip(found, likes, strict=True)]
+        likes = [named_condition(problem, scenario.like).name for scenario in scenarios]
+        scenarios = [
+            replace(s, times=times[like]) for s, like in zip(scenarios, likes, strict=True)
+        ]
     try:
-        with_scenarios(problem, found)
+        with_scenarios(problem, scenarios)
     except InputError as error:
         issues.errors += [m if source in m else f"{source}: {m}" for m in error.messages]
     issues.errors = list(dict.fromkeys(issues.errors))
     issues.raise_errors()
-    return found
+    return scenarios
 
 
 def _read(source: str, problem: Problem, within: Path | None, issues: Issues) -> list[Scenario]:
@@ -81,23 +83,23 @@ def _read(source: str, problem: Problem, within: Path | None, issues: Issues) ->
     text = read_text(Path(source), source, issues, MAX_PROBLEM_SIZE)
     issues.raise_errors()
     raw = parsed_toml(text or "", source)
-    own = Issues(source)
+    file_issues = Issues(source)
     if "scenario" in raw:
-        known_keys(raw, ("format", "scenario"), "", own)
-        tables = list_of_tables(raw["scenario"], "[[scenario]]", own) or []
+        known_keys(raw, ("format", "scenario"), "", file_issues)
+        tables = list_of_tables(raw["scenario"], "[[scenario]]", file_issues) or []
         if not tables:
-            own.error(
+            file_issues.error(
                 "[[scenario]]", "expected at least one; write the keys of a scenario below it"
             )
     else:
         tables = [raw]
     files = NamedFiles(Path(source).parent, within)
-    found = []
+    scenarios = []
     for number, table in enumerate(tables, 1):
         default = Path(source).stem if len(tables) == 1 else f"scenario {number}"
-        found.append(_of_mapping(table, default, source, problem, files, own))
-    issues.errors += own.errors
-    return found
+        scenarios.append(_of_mapping(table, default, source, problem, files, file_issues))
+    issues.errors += file_issues.errors
+    return scenarios
 
 
 def _of_mapping(
@@ -160,20 +162,20 @@ def _data(
 ) -> tuple[Any, str]:
     """Return the table that a scenario names or contains, and its name in messages."""
     used = used_columns(problem.given) | {time}
-    own = {column: key for key, column in columns.items()}
-    wanted = used | set(own)
+    column_keys = {column: key for key, column in columns.items()}
+    columns_used = used | set(column_keys)
     if isinstance(value, str):
         file, sheet = split_name(value)
         path = files.path(file, f'scenario "{name}" data', issues)
         if path is None:
             return None, value
         path = path if sheet is None else path.with_name(f"{path.name}#{sheet}")
-        data: Any = _columns(path, value, wanted, time, issues)
+        data: Any = _columns(path, value, columns_used, time, issues)
     else:
-        data, _ = data_of(value, ScenarioName(name), wanted, time, files, issues, False)
+        data, _ = data_of(value, ScenarioName(name), columns_used, time, files, issues, False)
     if not data:
         return None, source
-    renamed = {own.get(column, column): cells for column, cells in data.items()}
+    renamed = {column_keys.get(column, column): cells for column, cells in data.items()}
     if time in renamed and time != TIME:
         renamed = {TIME if column == time else column: v for column, v in renamed.items()}
     return _like_cells(data, renamed), value if isinstance(value, str) else source
@@ -195,9 +197,9 @@ def _like_cells(data: Any, columns: dict[str, Any]) -> dict[str, Any]:
     """Return columns with their line numbers, if the data have these."""
     if not isinstance(data, Cells):
         return columns
-    found = Cells(columns)
-    found.lines = data.lines
-    return found
+    cells = Cells(columns)
+    cells.lines = data.lines
+    return cells
 
 
 def _of_table(
@@ -224,7 +226,7 @@ def _of_table(
     if columns is None:
         return []
     keys = [""] if identifier is None else list(dict.fromkeys(cells[identifier]))
-    found = []
+    scenarios = []
     for key in keys:
         rows = np.ones(len(next(iter(columns.values()))), dtype=bool)
         if identifier is not None:
@@ -235,8 +237,8 @@ def _of_table(
             data=part,
             source=label if identifier is None else f"{label}, {identifier} = {key.strip()}",
         )
-        found.append(_with_covariates(one, part, used, problem, issues))
-    return found
+        scenarios.append(_with_covariates(one, part, used, problem, issues))
+    return scenarios
 
 
 def _with_covariates(
@@ -270,12 +272,12 @@ def _with_covariates(
 
 def _by(cells: Cells, identifier: str) -> list[tuple[str, Cells]]:
     """Return the rows of a long table, by subject."""
-    found: dict[str, list[int]] = {}
+    by_name: dict[str, list[int]] = {}
     for row, cell in enumerate(cells[identifier]):
         if not is_missing(cell):
-            found.setdefault(str(cell).strip(), []).append(row)
+            by_name.setdefault(str(cell).strip(), []).append(row)
     parts = []
-    for key, rows in found.items():
+    for key, rows in by_name.items():
         part = Cells(
             {n: [column[r] for r in rows] for n, column in cells.items() if n != identifier}
         )

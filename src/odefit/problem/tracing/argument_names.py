@@ -43,10 +43,10 @@ def with_own_names(
     refusals: list[str] = []  # warnings of the function when called with expressions
     if len(arguments) - len(rest) == 1 and rest:
         call = _Call(function, refusals)
-        found = _separate(call, arguments, rest, parameters) if states is None else None
-        found = found or _packed(call, arguments, rest, states, parameters)
-        if found is not None:
-            return found
+        named = _separate(call, arguments, rest, parameters) if states is None else None
+        named = named or _packed(call, arguments, rest, states, parameters)
+        if named is not None:
+            return named
     if states is not None:
         return function, tuple(states), tuple(parameters)  # the reader reports the mistake
     if refusals:
@@ -79,9 +79,9 @@ class _Call:
 def _arguments(function: Callable[..., Any]) -> list[str]:
     """Return the names of the arguments; an empty tuple if some have no name."""
     signature = _signature(function)
-    found = signature.parameters.values() if signature else ()
+    parameters = signature.parameters.values() if signature else ()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in found] if all(p.kind in kinds for p in found) else []
+    return [p.name for p in parameters] if all(p.kind in kinds for p in parameters) else []
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
@@ -96,23 +96,23 @@ def _separate(
 ) -> Named | None:
     """Return the names if each state is a separate argument; None if that fails."""
     function = call.function
-    found = call(*(Traced(part_of_name(a)) for a in arguments))
-    if isinstance(found, Mapping):
-        states = tuple(found)
+    result = call(*(Traced(part_of_name(a)) for a in arguments))
+    if isinstance(result, Mapping):
+        states = tuple(result)
     elif parameters:
         states = tuple(a for a in rest if a not in parameters)
     else:
-        states = tuple(rest[: _count(found)])
-    if _count(found) != len(states) or not states or not set(states) <= set(rest):
+        states = tuple(rest[: _count(result)])
+    if _count(result) != len(states) or not states or not set(states) <= set(rest):
         return None
 
     def with_vector(t: Any, x: Any, *p: Any) -> Any:
-        values = dict(zip(states, x, strict=True)) | dict(zip(own, p, strict=True))
+        values = dict(zip(states, x, strict=True)) | dict(zip(own_parameters, p, strict=True))
         return function(*(values.get(a, t) for a in arguments))
 
-    own = tuple(a for a in rest if a not in states)
+    own_parameters = tuple(a for a in rest if a not in states)
     with_vector.__name__ = getattr(function, "__name__", "function")
-    return with_vector, states, own
+    return with_vector, states, own_parameters
 
 
 def _packed(
@@ -129,13 +129,15 @@ def _packed(
         names = states or lines.parts_of(vector, length)
         if len(names) != length:
             continue
-        for own in [parameters] if parameters else _choices(others, lines):
+        for parameter_name in [parameters] if parameters else _choices(others, lines):
             values: dict[str, Any] = {a: Traced(part_of_name(a)) for a in arguments}
             values[vector] = traced_array([Traced(part_of_name(n)) for n in names])
-            if own != others and len(others) == 1:
-                values[others[0]] = _Pack([Traced(part_of_name(n)) for n in own], own)
+            if parameter_name != others and len(others) == 1:
+                values[others[0]] = _Pack(
+                    [Traced(part_of_name(n)) for n in parameter_name], parameter_name
+                )
             if _count(call(*(values[a] for a in arguments))) == length:
-                return call.function, tuple(names), tuple(own)
+                return call.function, tuple(names), tuple(parameter_name)
     return None
 
 

@@ -85,29 +85,29 @@ class _Call:
         except (TypeError, ValueError):
             signature = inspect.signature(lambda t, x, *p: None)
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        own = [p for p in signature.parameters.values() if p.kind in kinds]
-        if len(own) < 2:
+        positional = [p for p in signature.parameters.values() if p.kind in kinds]
+        if len(positional) < 2:
             raise InputError(
-                f"from_function: {self.name} takes {len(own)} arguments; expected the time and the "
-                f"states, as in {self.name}(t, x, p)"
+                f"from_function: {self.name} takes {len(positional)} arguments; expected the time "
+                f"and the states, as in {self.name}(t, x, p)"
             )
-        names = [p.name.casefold() for p in own]
+        names = [p.name.casefold() for p in positional]
         swapped = names[0] not in TIMES and names[1] in TIMES
         self.time_first = not swapped if time_first is None else time_first
-        more = [p for p in own[2:] if p.default is inspect.Parameter.empty]
+        more = [p for p in positional[2:] if p.default is inspect.Parameter.empty]
         self._spread = spread = any(
             p.kind is inspect.Parameter.VAR_POSITIONAL for p in signature.parameters.values()
         )
         count = len(self.parameters)
-        if spread or len(own) - 2 == count or len(more) == count:
+        if spread or len(positional) - 2 == count or len(more) == count:
             self.whole = False
-        elif (len(more) == 1 and count) or len(own) - 2 == 1:
+        elif (len(more) == 1 and count) or len(positional) - 2 == 1:
             self.whole = True
         else:
             raise InputError(
-                f"from_function: {self.name} takes {len(own) - 2} arguments after the time and the "
-                f"states, but there are {count} parameters ({', '.join(self.parameters)}); give "
-                "parameters=[...] in the order of the arguments"
+                f"from_function: {self.name} takes {len(positional) - 2} arguments after the time "
+                f"and the states, but there are {count} parameters ({', '.join(self.parameters)}); "
+                "give parameters=[...] in the order of the arguments"
             )
 
     def __call__(self, time: Any, states: Any, values: Sequence[Any], array: Any) -> list[Any]:
@@ -116,30 +116,30 @@ class _Call:
         extra: tuple[Any, ...] = tuple(values)
         if self.whole:
             extra = (Parameters(dict(zip(self.parameters, values, strict=True)), array),)
-        found = self._run(*first, *extra)
-        if isinstance(found, Mapping):
-            missing = [s for s in self.states if s not in found]
-            if missing or len(found) != len(self.states):
+        rates = self._run(*first, *extra)
+        if isinstance(rates, Mapping):
+            missing = [s for s in self.states if s not in rates]
+            if missing or len(rates) != len(self.states):
                 raise InputError(
-                    f"from_function: {self.name} returns {', '.join(map(str, found))}; expected "
+                    f"from_function: {self.name} returns {', '.join(map(str, rates))}; expected "
                     f"the states {', '.join(self.states)}"
                 )
-            return [found[s] for s in self.states]
-        if isinstance(found, np.ndarray):
-            found = found.reshape(-1)
-        if isinstance(found, Traced):
-            found = [found]
-        if not isinstance(found, (list, tuple, np.ndarray)):
+            return [rates[s] for s in self.states]
+        if isinstance(rates, np.ndarray):
+            rates = rates.reshape(-1)
+        if isinstance(rates, Traced):
+            rates = [rates]
+        if not isinstance(rates, (list, tuple, np.ndarray)):
             raise InputError(
-                f"from_function: {self.name} returns {shown(found)}; expected a list with one "
+                f"from_function: {self.name} returns {shown(rates)}; expected a list with one "
                 "right-hand side for each state"
             )
-        if len(found) != len(self.states):
+        if len(rates) != len(self.states):
             raise InputError(
-                f"from_function: {self.name} returns {len(found)} right-hand sides for "
+                f"from_function: {self.name} returns {len(rates)} right-hand sides for "
                 f"{len(self.states)} states ({', '.join(self.states)})"
             )
-        return list(found)
+        return list(rates)
 
     def take_whole(self) -> bool:
         """Pass the parameters as one argument, if that is possible and not yet tried."""
@@ -155,8 +155,8 @@ class _Call:
             raise
         except Exception as error:
             steps = traceback.extract_tb(error.__traceback__)
-            own = [s for s in steps if not s.filename.startswith(OWN_FILES)] or steps
-            step = own[-1]
+            user_steps = [s for s in steps if not s.filename.startswith(OWN_FILES)] or steps
+            step = user_steps[-1]
             raise InputError(
                 f"{Path(step.filename).name}, line {step.lineno} ({step.line}): "
                 f"{type(error).__name__}: {error}; the function is called with expressions in "
@@ -177,19 +177,24 @@ def traced_equations(
     """
     call = _Call(function, states, parameters, time_first)
     symbols = {n: Traced(part_of_name(n)) for n in (*states, *parameters, TIME)}
-    own = [symbols[n] for n in parameters]
-    arguments = symbols[TIME], traced_array([symbols[n] for n in states]), own, traced_array(own)
+    symbols_given = [symbols[n] for n in parameters]
+    arguments = (
+        symbols[TIME],
+        traced_array([symbols[n] for n in states]),
+        symbols_given,
+        traced_array(symbols_given),
+    )
     try:
-        found = call(*arguments)
+        result = call(*arguments)
     except InputError as error:
         if len(parameters) != 1 or not call.take_whole():
             raise
         try:
-            found = call(*arguments)
+            result = call(*arguments)
         except InputError:
             raise error from None
     equations = {}
-    for state, value in zip(states, found, strict=True):
+    for state, value in zip(states, result, strict=True):
         part = as_part(value)
         if part is None:
             raise InputError(

@@ -44,16 +44,16 @@ def sympy_equations(given: Any) -> dict[str, Expression]:
             "from_sympy: expected a dict {x: right-hand side} or a list of "
             f"Eq(x(t).diff(t), right-hand side), got {shown(given)}"
         )
-    found: dict[str, Expression] = {}
+    expressions: dict[str, Expression] = {}
     for left, right in pairs:
         key = _state(left)
-        if key in found:
+        if key in expressions:
             raise InputError(f"from_sympy: '{key}' has two equations")
         try:
-            found[key] = _part(right, key).expression()
+            expressions[key] = _part(right, key).expression()
         except RecursionError:  # includes SymPy's own functions, which need more of the stack
             raise InputError(f"from_sympy: the equation of '{key}' is nested too deeply") from None
-    return found
+    return expressions
 
 
 def _kind(value: Any) -> str:

@@ -64,7 +64,7 @@ class Expansion:
     def parameters(self, limits: tuple[float, float]) -> dict[str, Parameter]:
         """Return the unknowns for a range."""
         f = self.function
-        found = {}
+        parameters_found = {}
         for i, (name, kind) in enumerate(self.features.items()):
             if kind == "value":
                 scale: Scale | None = "log10" if f.log else None
@@ -84,8 +84,8 @@ class Expansion:
             else:
                 guess = 0.1 * _size(f)
                 made = Parameter(0.0, guess=guess, scale="linear", per_experiment=f.per_experiment)
-            found[name] = made
-        return found
+            parameters_found[name] = made
+        return parameters_found
 
 
 def _size(f: UnknownFunction) -> float:

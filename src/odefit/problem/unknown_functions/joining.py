@@ -43,7 +43,7 @@ def without_unknown(inputs: Any, definitions: Any, issues: Issues) -> Tables:
         return Tables(inputs, definitions, {})
     known = {name: value for name, value in inputs.items() if not is_unknown(value)}
     named = dict(definitions) if isinstance(definitions, Mapping) else {}
-    found = {}
+    known_tables = {}
     for name in [str(n) for n in inputs if n not in known]:
         place = f"[inputs] {name}"
         function = read_function(name, inputs[name], place, issues)
@@ -52,9 +52,9 @@ def without_unknown(inputs: Any, definitions: Any, issues: Issues) -> Tables:
         if function is None:
             named[name] = "0"  # so that its name is not reported as unknown too
         else:
-            found[name] = expanded(function)
-            named[name] = found[name].text
-    return Tables(known, named, found)
+            known_tables[name] = expanded(function)
+            named[name] = known_tables[name].text
+    return Tables(known, named, known_tables)
 
 
 def observed(
@@ -150,7 +150,7 @@ def _values(experiment: Experiment, column: str, of_time: bool) -> list[float]:
         numbers = np.asarray(data[column], dtype=float)
     except (TypeError, ValueError):
         return []  # reading the columns reports it
-    found = [float(v) for v in numbers[np.isfinite(numbers)]]
+    finite = [float(v) for v in numbers[np.isfinite(numbers)]]
     if of_time and isinstance(experiment.t0, float):
-        found.append(experiment.t0)
-    return found
+        finite.append(experiment.t0)
+    return finite

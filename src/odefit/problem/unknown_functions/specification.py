@@ -75,34 +75,34 @@ class UnknownFunction:
 
     def table(self) -> dict[str, Any]:
         """Return the table of this function in the notation of problem files."""
-        found: dict[str, Any] = {"estimate": self.kind}
+        entries: dict[str, Any] = {"estimate": self.kind}
         if self.of is not None:
-            found["of"] = self.of.text
+            entries["of"] = self.of.text
         if self.changes:
-            found["changes"] = self.changes
+            entries["changes"] = self.changes
         elif self.range is None:
-            found["knots"] = len(self.places)
+            entries["knots"] = len(self.places)
         else:
             low, high = self.range
-            found["knots"] = [low + p * (high - low) for p in self.places]
+            entries["knots"] = [low + p * (high - low) for p in self.places]
         if self.range is not None and self.changes:
-            found["range"] = list(self.range)
+            entries["range"] = list(self.range)
         if self.log:
-            found["scale"] = "log10"
+            entries["scale"] = "log10"
         if self.smooth in CRITERIA:
-            found["smooth"] = self.smooth
+            entries["smooth"] = self.smooth
         for key in ("sd", "shape", "guess"):
             if getattr(self, key) is not None:
-                found[key] = getattr(self, key)
+                entries[key] = getattr(self, key)
         if math.isfinite(self.lower):
-            found["lower"] = self.lower
+            entries["lower"] = self.lower
         if math.isfinite(self.upper):
-            found["upper"] = self.upper
+            entries["upper"] = self.upper
         if self.unit:
-            found["unit"] = self.unit
+            entries["unit"] = self.unit
         if self.per_experiment:
-            found["per_experiment"] = True
-        return found
+            entries["per_experiment"] = True
+        return entries
 
 
 def is_unknown(value: object) -> bool:

@@ -39,20 +39,22 @@ def integrated_features(
         tests["have standard deviations for only a part of the values of an observable"] = (
             lambda c: any(len(s.by_source_of_sds()) > 1 for s in c.series.values())
         )
-    found = []
-    correlated = [name for name, own in problem.noise.items() if own.correlation is not None]
+    features = []
+    correlated = [
+        name for name, noise_of in problem.noise.items() if noise_of.correlation is not None
+    ]
     if noise and correlated:
-        found.append(f'the noise of {", ".join(correlated)} has correlation = "ou"')
+        features.append(f'the noise of {", ".join(correlated)} has correlation = "ou"')
     for several, has in tests.items():
         names = [f'"{c.name}"' for c in problem.conditions if has(c)]
         if len(names) == 1:
             one = several.replace("begin", "begins").replace("have", "has", 1)
-            found.append(f"experiment {names[0]} {one}")
+            features.append(f"experiment {names[0]} {one}")
         elif names:
             shown, more = names[:NAMED], len(names) - NAMED
             last = f"{more} more" if more > 0 else shown.pop()
-            found.append(f"experiments {', '.join(shown)} and {last} {several}")
-    return tuple(found)
+            features.append(f"experiments {', '.join(shown)} and {last} {several}")
+    return tuple(features)
 
 
 def switches(problem: Problem, field: VectorField) -> bool:
@@ -62,9 +64,9 @@ def switches(problem: Problem, field: VectorField) -> bool:
 
 def refuse_integrated_features(problem: Problem, who: str, *, on_nodes: bool = False) -> None:
     """Refuse a problem with :func:`integrated_features`; `who` is the subject of the sentence."""
-    found = integrated_features(problem, on_nodes=on_nodes)
-    if found:
+    features = integrated_features(problem, on_nodes=on_nodes)
+    if features:
         raise InputError(
-            f"{who} cannot take this problem: {', and '.join(found)}; take a method that "
+            f"{who} cannot take this problem: {', and '.join(features)}; take a method that "
             "integrates from the initial values, such as the default or multi-start"
         )

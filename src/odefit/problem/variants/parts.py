@@ -88,10 +88,10 @@ def groups_of(problem: Problem) -> Groups | None:
 
 def separate_parts(problem: Problem) -> tuple[Part, ...]:
     """Return the parts of a problem; an empty tuple if its experiments are connected."""
-    found = groups_of(problem)
-    if found is None:
+    groups = groups_of(problem)
+    if groups is None:
         return ()
-    parts = [part_of(problem, group, found.joining) for group in found.groups]
+    parts = [part_of(problem, group, groups.joining) for group in groups.groups]
     return tuple(p for p in parts if p is not None) if all(parts) else ()
 
 
@@ -107,8 +107,8 @@ def _acting(
         model = problem.noise.get(name, Noise())
         for expression in model.expressions:
             noise |= {n for s in expression.names for n in _written_out(problem, s)}
-        own = (model.unknown(name), model.correlation_unknown(name))
-        estimated |= {numbers[n] for n in own if n in numbers}
+        noise_unknowns = (model.unknown(name), model.correlation_unknown(name))
+        estimated |= {numbers[n] for n in noise_unknowns if n in numbers}
     known = condition.scalars.keys()
     values = dynamic_unknowns(condition, sorted(names & known))
     of_noise = [unknowns_of(condition.scalars[n], condition.scalars) for n in noise & known]

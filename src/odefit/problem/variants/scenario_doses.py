@@ -83,8 +83,8 @@ def with_doses(
         "initial": initial,
         "noise": problem.noise,
     }
-    found, model = with_subjects([alone], model, tables, issues, measured=False)
-    one = found[0]
+    experiments, model = with_subjects([alone], model, tables, issues, measured=False)
+    one = experiments[0]
     return (
         replace(
             one,

@@ -62,10 +62,10 @@ def with_scenarios(
     issues.raise_errors()
     if not measured:
         further = tuple(replace(c, series={}, times=np.array([c.t0])) for c in further)
-    found = copy(problem)
-    found.given = model
-    found.model, found.conditions = with_switches(model, (*known, *further))
-    return found
+    extended = copy(problem)
+    extended.given = model
+    extended.model, extended.conditions = with_switches(model, (*known, *further))
+    return extended
 
 
 def scenario_experiment(problem: Problem, scenario: Scenario) -> Experiment:
@@ -237,10 +237,10 @@ def _data(
         beside = [f"{o}{end}" for o in model.observables for end in ("", "_sd", "_cens")]
         rows = {n: table[n] for n in (TIME, *beside) if n in table}
         parts.append(rows)
-    found: Any = {}
+    columns: Any = {}
     for part in parts:
-        found = _stacked(found, part)
-    return found
+        columns = _stacked(columns, part)
+    return columns
 
 
 def _inputs(

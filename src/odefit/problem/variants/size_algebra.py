@@ -207,11 +207,11 @@ class SizeAlgebra:
         if in_time or argument.sign == 0 or [exponents[n] for n in unknowns] != [1.0]:
             return ONE
         factor = argument.terms[0].plus(Monomial(0.0, {unknowns[0]: 1.0}), -1.0)
-        found = Exponential(unknowns[0], argument.sign, factor)
-        name = next((n for n, e in self.exponentials.items() if e == found), None)
+        exponential = Exponential(unknowns[0], argument.sign, factor)
+        name = next((n for n, e in self.exponentials.items() if e == exponential), None)
         if name is None:
             name = f"exp {len(self.exponentials)}"
-            self.exponentials[name] = found
+            self.exponentials[name] = exponential
         return Monomial(0.0, {name: 1.0})
 
     def joined(self, size: Size) -> Monomial | None:

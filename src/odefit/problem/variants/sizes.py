@@ -86,10 +86,10 @@ def typical_sizes(problem: Problem) -> Sizes:
         for u in problem.unknowns
     )
     first = problem.conditions[0]
-    found = _known.get(first)
-    if found is None or found[0] != key:
-        found = _known[first] = (key, _Analysis(problem).sizes())
-    return found[1]
+    cached = _known.get(first)
+    if cached is None or cached[0] != key:
+        cached = _known[first] = (key, _Analysis(problem).sizes())
+    return cached[1]
 
 
 def sizes_at(problem: Problem, vector: Array, part: float = 1.0) -> Array:
@@ -104,8 +104,8 @@ def sizes_at(problem: Problem, vector: Array, part: float = 1.0) -> Array:
 
 def expected_sizes(problem: Problem) -> Array:
     """Return the typical size of each unknown, shape (n,)."""
-    found = typical_sizes(problem).unknowns
-    return np.array([found[u.kind, u.name].size for u in problem.unknowns])
+    sizes = typical_sizes(problem).unknowns
+    return np.array([sizes[u.kind, u.name].size for u in problem.unknowns])
 
 
 def time_scale(problem: Problem) -> TimeScale:
@@ -119,12 +119,12 @@ def time_scale(problem: Problem) -> TimeScale:
 
 def data_sizes(problem: Problem) -> dict[str, float]:
     """Return the largest measured magnitude of each observable that has measurements."""
-    found: dict[str, float] = {}
+    sizes: dict[str, float] = {}
     for condition in problem.conditions:
         for name, series in condition.series.items():
             finite = np.abs(series.values[np.isfinite(series.values)])
-            found[name] = max(found.get(name, 0.0), float(finite.max(initial=0.0)))
-    return {name: size for name, size in found.items() if size > 0}
+            sizes[name] = max(sizes.get(name, 0.0), float(finite.max(initial=0.0)))
+    return {name: size for name, size in sizes.items() if size > 0}
 
 
 class _Analysis:
@@ -165,12 +165,12 @@ class _Analysis:
         found = {}
         for k, column in enumerate(self.columns):
             kind, name = self.columns[column]
-            own = column if kind != "initial" else _column("state", name)
+            column_of = column if kind != "initial" else _column("state", name)
             found[kind, name] = TypicalSize(
                 _size(solution[k, 0]),
                 float(solution[k, 1]),
                 column in self.algebra.used_as_exponents,
-                own in self.measured,
+                column_of in self.measured,
                 self._follows(solution[k, 2:], logs),
                 column in self.algebra.in_exponents,
             )
@@ -188,22 +188,22 @@ class _Analysis:
 
         `logs` are the logarithms of the sizes; an exponential within another counts as one.
         """
-        found = []
+        consequences = []
         for power, e in zip(powers.tolist(), self.algebra.exponentials.values(), strict=True):
             names = e.factor.exponents.items()
             factor = _size(e.factor.constant + sum(v * logs.get(n, 0.0) for n, v in names if v))
             if abs(power) > SHARED:
-                found.append((self.columns[e.name][1], power * e.sign * factor))
-        return tuple(found)
+                consequences.append((self.columns[e.name][1], power * e.sign * factor))
+        return tuple(consequences)
 
     def _of_noise(self, unknown: Unknown) -> float:
         """Return the size of an estimated standard deviation, dispersion or correlation time."""
         if is_correlation_time(self.problem.noise, unknown.name):
             return math.sqrt(self.gap * self.span)
-        own = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
-        if any(not n.law.located or n.transform is not None for n in own.values()):
+        noises = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
+        if any(not n.law.located or n.transform is not None for n in noises.values()):
             return 1.0
-        size = max((self.data.get(o, 0.0) for o in own), default=0.0)
+        size = max((self.data.get(o, 0.0) for o in noises), default=0.0)
         return size or max(self.data.values(), default=1.0)
 
     def _values(self) -> dict[str, Size]:
@@ -252,9 +252,9 @@ class _Analysis:
         time = self.algebra.joined(values[TIME])
         assert time is not None
         for state, expression in self.model.ode.items():
-            own = Monomial(0.0, {_column("state", state): 1.0}).plus(time, -1.0)
+            displacement = Monomial(0.0, {_column("state", state): 1.0}).plus(time, -1.0)
             for term in self._evaluated(expression, values).terms:
-                self.algebra.wish(term.plus(own, -1.0), 1.0)
+                self.algebra.wish(term.plus(displacement, -1.0), 1.0)
         for expression in self.model.algebraic.values():
             self.algebra.joined(self._evaluated(expression, values))
 
@@ -313,9 +313,9 @@ class _Analysis:
                         self._like(target, self._evaluated(expression, values), KNOWN_START)
 
     def _like(self, state: str, size: Size, weight: float) -> None:
-        own = Monomial(0.0, {_column("state", state): 1.0})
+        level = Monomial(0.0, {_column("state", state): 1.0})
         for term in size.terms:
-            self.algebra.wish(term.plus(own, -1.0), weight)
+            self.algebra.wish(term.plus(level, -1.0), weight)
 
     def _evaluated(self, expression: Expression, values: Mapping[str, Size]) -> Size:
         if expression.names <= values.keys():
@@ -356,12 +356,12 @@ class _Analysis:
 
     def _nominal_exponents(self) -> dict[str, float]:
         """Return the values used for parameters in exponents."""
-        found = {}
+        exponents = {}
         for unknown in self.problem.unknowns:
             middle = _middle(unknown.parameter.lower, unknown.parameter.upper)
             if middle is not None and middle <= LARGE_EXPONENT:
-                found[_column(unknown.kind, unknown.name)] = max(middle, 0.1)
-        return found
+                exponents[_column(unknown.kind, unknown.name)] = max(middle, 0.1)
+        return exponents
 
 
 def solved(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:

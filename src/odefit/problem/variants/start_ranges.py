@@ -204,18 +204,18 @@ class _Ranges:
 
         It is that of all data, unless their unit clearly differs from the observable's.
         """
-        own = self.sizes.get(observable, self.size)
-        return self.size if own >= ALIKE * self.size else own
+        size = self.sizes.get(observable, self.size)
+        return self.size if size >= ALIKE * self.size else size
 
     def _of_noise(self, unknown: Unknown) -> Range:
         if is_correlation_time(self.problem.noise, unknown.name):
             least, most = unknown.parameter.lower, unknown.parameter.upper
             return Range(max(0.25 * self.gap, least), min(self.span, most), True)
-        own = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
-        for noise in own.values():
+        noises = {o: n for o, n in self.problem.noise.items() if n.unknown(o) == unknown.name}
+        for noise in noises.values():
             if noise.law.spread_range is not None:
                 return Range(*noise.law.spread_range, True)
-        size = max((self.sizes.get(o, 0.0) for o in own), default=0.0) or self.size
+        size = max((self.sizes.get(o, 0.0) for o in noises), default=0.0) or self.size
         return Range(1e-3 * size, size, True)
 
     def _from_zero(self, unknown: Unknown, high: float) -> Range:
@@ -233,10 +233,10 @@ class _Ranges:
         middle = min(math.sqrt(typical[0]) * math.sqrt(typical[1]), high)
         if plain.low <= middle <= plain.high:
             return plain
-        own = _below(typical, high)
+        low_range = _below(typical, high)
         if 0.1 * plain.low <= middle <= 10 * plain.high:
-            return Range(min(plain.low, own.low), max(plain.high, own.high), True)
-        return own
+            return Range(min(plain.low, low_range.low), max(plain.high, low_range.high), True)
+        return low_range
 
     def _open(self, unknown: Unknown, low: float, high: float) -> Range:
         """Return the range of an unknown that lacks a bound."""
@@ -281,32 +281,32 @@ def _below(typical: tuple[float, float], high: float) -> Range:
 
 def _time_span(number: int, problem: Problem) -> tuple[float, float] | None:
     """Return the times of the measurements, if the unknown is only the time of an event."""
-    found = None
+    span = None
     for condition in problem.conditions:
         if any(event.time == number and event.when is None for event in condition.located):
             low, high = condition.t0, condition.end
-            found = (low, high) if found is None else (min(low, found[0]), max(high, found[1]))
-    return found
+            span = (low, high) if span is None else (min(low, span[0]), max(high, span[1]))
+    return span
 
 
 def _threshold(number: int, problem: Problem) -> tuple[float, float] | None:
     """Return the range of the measured states that events compare with the unknown."""
-    found: list[Array] = []
+    thresholds: list[Array] = []
     for condition in problem.conditions:
         compared = {
             other
             for event in condition.located
             if event.when is not None
             for pair in _compared(event.when)
-            for own, other in (pair, pair[::-1])
-            if condition.scalars.get(own) == number
+            for one, other in (pair, pair[::-1])
+            if condition.scalars.get(one) == number
         }
         for name, series in condition.series.items():
             if problem.model.observables[name].name in compared:
-                found.append(series.values)
-    if not found:
+                thresholds.append(series.values)
+    if not thresholds:
         return None
-    low, high = (float(f(np.concatenate(found))) for f in (np.min, np.max))
+    low, high = (float(f(np.concatenate(thresholds))) for f in (np.min, np.max))
     return low - BEYOND * (high - low), high + BEYOND * (high - low)
 
 
@@ -339,8 +339,8 @@ def _measured_at_start(number: int, problem: Problem) -> tuple[str, float] | Non
             state = problem.model.observables[name].name
             first = condition.times[series.rows[0]]
             initial = None if state is None else condition.initial.get(state)
-            own = isinstance(initial, int) and initial == number
-            if own and first == condition.t0:
+            is_initial = isinstance(initial, int) and initial == number
+            if is_initial and first == condition.t0:
                 return name, float(series.values[0])
     return None
 
@@ -370,14 +370,14 @@ def data_size(condition: Condition) -> float:
 
 def _flat(problem: Problem, condition: Condition, names: Sequence[str], unknowns: Array) -> Array:
     """Return a value for every name, the same at all times."""
-    found = []
+    flat_parts = []
     sizes = typical_sizes(problem).states
     for name in names:
         bound = condition.initial.get(name, condition.scalars.get(name))
         if bound is None:
-            found.append(condition.algebraic_guess[name])
+            flat_parts.append(condition.algebraic_guess[name])
             continue
         with np.errstate(all="ignore"):
             value = float(bound_value(bound, condition.scalars, unknowns.tolist(), NUMPY))
-        found.append(value if np.isfinite(value) else sizes.get(name, data_size(condition)))
-    return np.array(found)
+        flat_parts.append(value if np.isfinite(value) else sizes.get(name, data_size(condition)))
+    return np.array(flat_parts)

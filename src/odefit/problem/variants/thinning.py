@@ -52,7 +52,7 @@ def _stride(times: Array, values: Array) -> int:
     if not len(values):
         return 1
     range_ = float(np.ptp(values))
-    allowed, found, stride = 0.0, 1, 2
+    allowed, stride_kept, stride = 0.0, 1, 2
     while len(values) // stride * OVERSAMPLING >= LEAST_VALUES:
         kept = _every(len(values), stride)
         error = np.abs(_interpolated(times[kept], values[kept], times) - values)
@@ -63,9 +63,9 @@ def _stride(times: Array, values: Array) -> int:
             allowed = INTERPOLATION_ERROR * range_ + 1.5 * noise
         if not error.max() <= allowed:
             break
-        found = stride
+        stride_kept = stride
         stride *= 2
-    return max(found // OVERSAMPLING, 1)
+    return max(stride_kept // OVERSAMPLING, 1)
 
 
 def _interpolated(times: Array, values: Array, at: Array) -> Array:
@@ -73,12 +73,12 @@ def _interpolated(times: Array, values: Array, at: Array) -> Array:
     first = np.clip(np.searchsorted(times, at, side="right") - 2, 0, len(times) - 4)
     places = first[:, None] + np.arange(4)
     nodes = times[places]
-    found = np.zeros(len(at))
+    values_at = np.zeros(len(at))
     for i in range(4):
         others = [j for j in range(4) if j != i]
         ratios = (at[:, None] - nodes[:, others]) / (nodes[:, [i]] - nodes[:, others])
-        found += values[places[:, i]] * ratios.prod(axis=1)
-    return found
+        values_at += values[places[:, i]] * ratios.prod(axis=1)
+    return values_at
 
 
 def _every(count: int, stride: int) -> IntArray:

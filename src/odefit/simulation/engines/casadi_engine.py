@@ -197,12 +197,12 @@ class CasadiEngine:
                 return np.array([float(rate) for rate in field.rhs(values, NUMPY)])
 
         scale = initial_magnitudes(segment, initial.states, rates_at)
-        found = self._in_units(scale, segment, initial, max_steps)
+        solution = self._in_units(scale, segment, initial, max_steps)
         coarser = np.maximum(scale, COARSE_UNIT * scale.max(initial=0.0))
-        if isinstance(found, EngineFailure) and (coarser > scale).any():
+        if isinstance(solution, EngineFailure) and (coarser > scale).any():
             # For an initially small state, this tolerance may exceed the available digits.
             return self._in_units(coarser, segment, initial, max_steps)
-        return found
+        return solution
 
     def _in_units(
         self, scale: Array, segment: Segment, initial: Values, max_steps: int
@@ -289,8 +289,8 @@ class _Integrator:
 
         Raises RuntimeError: the integration failed.
         """
-        for own, given in zip(self._arguments, arguments, strict=True):
-            own[:] = given
+        for buffer, given in zip(self._arguments, arguments, strict=True):
+            buffer[:] = given
         self._run()
         steps = int(self._statistics()["nsteps"])
         states, algebraic = self._results

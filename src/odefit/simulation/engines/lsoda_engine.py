@@ -111,7 +111,7 @@ class LsodaEngine:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", ODEintWarning)  # the message says the same
             integrate: Any = odeint  # its types lack tolerances by component
-            found: tuple[Array, dict[str, Any]] = integrate(
+            result: tuple[Array, dict[str, Any]] = integrate(
                 self._rate,
                 states,
                 np.append(start, times),
@@ -123,7 +123,7 @@ class LsodaEngine:
                 mxstep=20_000,
                 full_output=True,
             )
-        out, info = found
+        out, info = result
         taken = int(np.max(info["nst"], initial=0))
         if "successful" not in str(info["message"]) or not np.isfinite(out).all():
             return out[1:], taken, f"LSODA gives up: {info['message']}"

@@ -101,10 +101,10 @@ class _Term:
         return _Term(self.finder, -self.value, (self,))
 
     def __add__(self, other: _Term) -> _Term:
-        found = self._with(other, self.value + other.value, sign=True)
+        term = self._with(other, self.value + other.value, sign=True)
         if self.flat or other.flat:
-            found.balance = _Term(self.finder, self.value - other.value, (self, other), sign=True)
-        return found
+            term.balance = _Term(self.finder, self.value - other.value, (self, other), sign=True)
+        return term
 
     def __sub__(self, other: _Term) -> _Term:
         return self._with(other, self.value - other.value, sign=True)
@@ -150,7 +150,7 @@ class _Finder:
         self.note_edge((base, exponent))
         if fixed and float(value) < 0:
             self.note_divisor(base)
-        found = _Term(
+        term = _Term(
             self,
             self._algebra.power(base.value, exponent.value),
             (base, exponent),
@@ -158,7 +158,7 @@ class _Finder:
         )
         if flat or exponent.moving:
             self._watch_inside((base, exponent))
-        return found
+        return term
 
     def call(self, function: str, arguments: Sequence[_Term]) -> _Term:
         """See :class:`odefit.expressions.expressions.Algebra`."""
@@ -287,8 +287,8 @@ class NarrowFeatures:
         if self.always:
             return True
         with np.errstate(all="ignore"):
-            found = self._exponents([*scalars], 1)
-        return not bool((np.abs(found) <= FLAT_EXPONENT).all())
+            exponents = self._exponents([*scalars], 1)
+        return not bool((np.abs(exponents) <= FLAT_EXPONENT).all())
 
     @cached_property
     def _exponents(self) -> ArrayFunction:
@@ -329,14 +329,14 @@ class NarrowFeatures:
         key = (centres, start, end, scalars[self.by_scalars].tobytes(), part.polynomials.tobytes())
         # Equal fields share these features, also across threads. An entry that is taken out and put
         # back cannot vanish between two accesses.
-        found = self._kept.pop(key, None)
-        if found is None:
+        times = self._kept.pop(key, None)
+        if times is None:
             with np.errstate(all="ignore"):
-                found = self._beginnings(start, end, constants, centres)
-        self._kept[key] = found
+                times = self._beginnings(start, end, constants, centres)
+        self._kept[key] = times
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        return found
+        return times
 
     def _at(self, times: Array, constants: Array) -> Array:
         return self._in_time([times, *constants], len(times))
@@ -365,10 +365,10 @@ class NarrowFeatures:
         # At the end of a change, less of it follows the quiet time than precedes it.
         before = travelled - np.interp(grid - length, grid, travelled)
         after = np.interp(grid[last] + length, grid, travelled) - travelled[last]
-        found = np.unique(grid[last[quiet & (after >= FADING * before)]])
+        beginnings = np.unique(grid[last[quiet & (after >= FADING * before)]])
         if with_centres:
-            found = np.union1d(found, centres)
-        return found[(found > start) & (found < end)]
+            beginnings = np.union1d(beginnings, centres)
+        return beginnings[(beginnings > start) & (beginnings < end)]
 
     def _zeros(self, grid: Array, signs: Array, constants: Array) -> Array:
         """Return the times at which one of the expressions changes its sign, shape (k,)."""
@@ -376,9 +376,9 @@ class NarrowFeatures:
         def at(times: Array) -> Array:
             return self._at(times, constants)[self.functions :]
 
-        found = sign_changes(grid, signs, at, MAX_CENTRES, iterations=4)
+        changes = sign_changes(grid, signs, at, MAX_CENTRES, iterations=4)
         exact = np.unique(grid[np.nonzero(signs == 0)[1]])
-        return np.union1d(found, exact[: max(MAX_CENTRES - len(found), 0)])
+        return np.union1d(changes, exact[: max(MAX_CENTRES - len(changes), 0)])
 
 
 def _may_be_flat(field: VectorField) -> bool:

@@ -93,7 +93,7 @@ def measured_sizes(problem: Problem) -> dict[str, float]:
 
     A far smaller value of such a state needs no relative accuracy.
     """
-    found: dict[str, float] = {}
+    sizes: dict[str, float] = {}
     for name, expression in problem.model.observables.items():
         state = expression.name
         if state is None or state not in problem.model.ode:
@@ -103,5 +103,5 @@ def measured_sizes(problem: Problem) -> dict[str, float]:
             if series is not None:
                 values = np.abs(series.values[np.isfinite(series.values)])
                 size = float(values.max(initial=0.0))
-                found[state] = max(found.get(state, 0.0), size)
-    return found
+                sizes[state] = max(sizes.get(state, 0.0), size)
+    return sizes

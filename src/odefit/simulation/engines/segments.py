@@ -43,17 +43,17 @@ class Segment:
     @cached_property
     def smooth_parts(self) -> list[SmoothPart]:
         """The segment cut at its breakpoints, in the order of time."""
-        found = []
+        parts = []
         start = self.start
         for end, polynomials in zip(
             [*self.breakpoints, self.times[-1]], self.polynomials, strict=True
         ):
             inside = self.times[(self.times > start) & (self.times <= end)]
-            wanted = bool(len(inside)) and inside[-1] == end
-            times = inside if wanted else np.append(inside, end)
-            found.append(SmoothPart(start, times, polynomials, wanted))
+            end_is_output = bool(len(inside)) and inside[-1] == end
+            times = inside if end_is_output else np.append(inside, end)
+            parts.append(SmoothPart(start, times, polynomials, end_is_output))
             start = end
-        return found
+        return parts
 
 
 def places(segment: Segment, count: int) -> list[tuple[float, Array]]:
@@ -61,11 +61,11 @@ def places(segment: Segment, count: int) -> list[tuple[float, Array]]:
 
     They are the beginnings of its smooth parts, and `count` times within each part.
     """
-    found: list[tuple[float, Array]] = []
+    times: list[tuple[float, Array]] = []
     for part in segment.smooth_parts:
         inside = np.linspace(part.start, part.times[-1], count + 1, endpoint=False)
-        found.extend((float(time), part.polynomials) for time in inside)
-    return found
+        times.extend((float(time), part.polynomials) for time in inside)
+    return times
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,22 +95,22 @@ def input_value(polynomial: Sequence[Any], time: Any) -> Any:
 
 def inputs_before(condition: Condition, inputs: Sequence[str]) -> Array:
     """Return the values of inputs just before t0, shape (inputs,)."""
-    found = []
+    values = []
     for name in inputs:
         given = condition.inputs[name]
         piece = int(np.searchsorted(given.times, condition.t0, side="left"))
         left = given.times[max(piece - 1, 0)]
-        found.append(input_value([left, *given.polynomials()[piece]], condition.t0))
-    return np.array(found, dtype=float)
+        values.append(input_value([left, *given.polynomials()[piece]], condition.t0))
+    return np.array(values, dtype=float)
 
 
 def before_rest(segment: Segment) -> Segment | None:
     """Return the part of a segment without end until the last output or change."""
-    wanted = segment.times[:-1]
-    last = max([segment.start, *wanted[-1:], *segment.breakpoints[-1:]])
+    outputs = segment.times[:-1]
+    last = max([segment.start, *outputs[-1:], *segment.breakpoints[-1:]])
     if last == segment.start:
         return None
-    times = wanted if len(wanted) and wanted[-1] == last else np.append(wanted, last)
+    times = outputs if len(outputs) and outputs[-1] == last else np.append(outputs, last)
     return part_of(segment, segment.start, times)
 
 
@@ -137,11 +137,9 @@ def timeline(
     starts = sorted({t for t, _ in events} | {condition.t0})
     entries = []
     for start, stop in zip(starts, [*starts[1:], end], strict=True):
-        wanted = np.flatnonzero(
-            (times > start) & (times < stop if stop in after else times <= stop)
-        )
-        rows = wanted.tolist()
-        within = times[wanted]
+        later = np.flatnonzero((times > start) & (times < stop if stop in after else times <= stop))
+        rows = later.tolist()
+        within = times[later]
         if stop > start and (not len(within) or within[-1] < stop):
             within = np.append(within, stop)
             rows.append(-1)

@@ -30,15 +30,15 @@ def near_extrema(times: Array, values: Array, rates: Array) -> Array:
     left, right = values[:-1], values[1:]
     sign = np.sign(left)
     towards = (sign * rates[:-1] < 0) & (sign * rates[1:] > 0) & (np.sign(right) == sign)
-    found = []
+    extrema = []
     for i in np.flatnonzero(towards):
         h = times[i + 1] - times[i]
         s = np.linspace(0.0, 1.0, 65)
         cubic = sign[i] * hermite(s, h, values[i : i + 2].tolist(), rates[i : i + 2].tolist())
         place = int(np.argmin(cubic))
         if cubic[place] < 0.25 * min(abs(left[i]), abs(right[i])) and 0 < place < 64:
-            found.append(times[i] + h * s[place])
-    return np.array(found)
+            extrema.append(times[i] + h * s[place])
+    return np.array(extrema)
 
 
 def hermite(s: Any, h: float, values: Sequence[float], rates: Sequence[float]) -> Any:

@@ -54,8 +54,8 @@ class MovingExpression:
         values |= {n: scalars[j] for n, j in self._scalars}
         values |= zip(self._others, self._binding(vector), strict=True)
         values |= {n: given(times) for n, given in self._inputs.items()}
-        found = self._expression.evaluate({**values, TIME: times}, NUMPY)
-        return np.array(np.broadcast_to(found, times.shape), dtype=float)
+        values_along = self._expression.evaluate({**values, TIME: times}, NUMPY)
+        return np.array(np.broadcast_to(values_along, times.shape), dtype=float)
 
     def with_rates(
         self, times: Array, vector: Array, states: Array, scalars: Array, speeds: Array, h: Array
@@ -81,8 +81,8 @@ class MovingExpression:
         value, partials = self._gradient({**values, TIME: np.float64(time)})
         rows = {n: now.sensitivities[i] for n, i in self._states}
         rows |= {n: now.scalar_sensitivities[j] for n, j in self._scalars}
-        own = self._binding.derivative(vector, self._unknowns) * sizes
-        rows |= zip(self._others, own, strict=True)
+        by_unknown = self._binding.derivative(vector, self._unknowns) * sizes
+        rows |= zip(self._others, by_unknown, strict=True)
         speeds: dict[str, float] = {n: rates[i] for n, i in self._states}
         speeds |= {n: input_rate(given, time) for n, given in self._inputs.items()}
         speeds[TIME] = 1.0
@@ -124,8 +124,8 @@ def rates_of(
     values |= {n: algebraic[:, i] for i, n in enumerate(field.algebraic)}
     values |= dict(zip(field.scalars, scalars, strict=True))
     values |= {n: given(times) for n, given in inputs.items()}
-    found = field.rhs({**values, TIME: times}, NUMPY)
-    return np.stack([np.broadcast_to(f, times.shape) for f in found], axis=1)
+    rates = field.rhs({**values, TIME: times}, NUMPY)
+    return np.stack([np.broadcast_to(f, times.shape) for f in rates], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,9 +90,9 @@ class Modes:
 
     def field(self, mode: Mode) -> ModeField:
         """Return the field of a mode that continues."""
-        found = mode_field(self.surfaces, mode)
-        assert found is not None
-        return found
+        made = mode_field(self.surfaces, mode)
+        assert made is not None
+        return made
 
     # At a point --------------------------------------------------------------------------------
 
@@ -116,10 +116,10 @@ class Modes:
         for name, rate in zip(field.inputs, point.input_rates, strict=True):
             values[name] = Dual(point.values[name], {n + p: float(rate)})
         quantity = self.surfaces.quantities[number]
-        found = quantity.evaluate(field.complete(values, DUAL), DUAL)
-        by = found.gradient(n + p + 1)
-        size = float(np.abs(by[:n] * now.states).max(initial=abs(float(found.value))))
-        return Crossing(float(found.value), by[:n], by[n : n + p], float(by[-1]), size)
+        difference = quantity.evaluate(field.complete(values, DUAL), DUAL)
+        by = difference.gradient(n + p + 1)
+        size = float(np.abs(by[:n] * now.states).max(initial=abs(float(difference.value))))
+        return Crossing(float(difference.value), by[:n], by[n : n + p], float(by[-1]), size)
 
     def speed(self, mode: Mode, point: Point) -> Array:
         """Return the rates of the states in a mode, shape (n,)."""
@@ -185,30 +185,30 @@ class Modes:
         slopes = np.array([[c.normal @ (up - below) for up in ups] for c in at])
         terms = np.maximum(np.abs(below), np.abs(np.array(ups)).max(axis=0))
         still = STILL * np.array([np.abs(c.normal) @ terms + abs(c.in_time) for c in at])
-        found = []
+        modes = []
         for choice in product((-1, 0, 1), repeat=len(on)):
             if _is_consistent(np.array(choice), drift, slopes, still):
                 mode = list(base)
                 for k, side in zip(on, choice, strict=True):
                     mode[k] = side
-                found.append(tuple(mode))
-        found = [mode for mode in found if mode_field(self.surfaces, mode) is not None]
-        if not found:
+                modes.append(tuple(mode))
+        modes = [mode for mode in modes if mode_field(self.surfaces, mode) is not None]
+        if not modes:
             return tuple(s or -1 for s in sides)
-        return max(found, key=lambda mode: sum(a == b for a, b in zip(mode, sides, strict=True)))
+        return max(modes, key=lambda mode: sum(a == b for a, b in zip(mode, sides, strict=True)))
 
     # Along a motion ----------------------------------------------------------------------------
 
     def guards(self, mode: Mode) -> list[Guard]:
         """Return the guards that end a mode."""
         shares = self.field(mode).shares
-        found = []
+        all_guards = []
         for k, side in enumerate(mode):
             if side:
-                found.append(Guard(k, side, self.surfaces.quantities[k]))
+                all_guards.append(Guard(k, side, self.surfaces.quantities[k]))
             elif shares[k].constant is None:
-                found += [Guard(k, 1, shares[k]), Guard(k, -1, shares[k])]
-        return found
+                all_guards += [Guard(k, 1, shares[k]), Guard(k, -1, shares[k])]
+        return all_guards
 
     def along(
         self,
@@ -237,12 +237,15 @@ class Modes:
         moving[TIME] = Dual(times, {0: 1.0})
         whole = {**field.complete(moving, DUAL), **{n: Dual(v) for n, v in extra.items()}}
         known = {id(e): e.evaluate(whole, DUAL) for e in {id(g.of): g.of for g in guards}.values()}
-        found, slopes = np.empty((len(guards), len(times))), np.empty((len(guards), len(times)))
+        quantities, slopes = (
+            np.empty((len(guards), len(times))),
+            np.empty((len(guards), len(times))),
+        )
         for row, (k, sign, expression) in enumerate(guards):
             dual = known[id(expression)]
             value = dual.array(len(times)) - (1.0 if mode[k] == 0 and sign < 0 else 0.0)
-            found[row], slopes[row] = sign * value, sign * dual.gradient(1, len(times))[:, 0]
-        return found, slopes
+            quantities[row], slopes[row] = sign * value, sign * dual.gradient(1, len(times))[:, 0]
+        return quantities, slopes
 
 
 def jump(crossing: Crossing, now: Values, before: Array, after: Array) -> Array:
@@ -270,10 +273,10 @@ def _is_consistent(choice: Array, drift: Array, slopes: Array, still: Array) -> 
         known = drift[slides] + slopes[slides] @ shares
         if not np.isfinite(matrix).all() or np.linalg.eigvals(matrix).real.max() >= 0.0:
             return False
-        found = np.linalg.solve(matrix, -known)
+        solution = np.linalg.solve(matrix, -known)
         near = still[slides] / np.abs(np.diag(matrix) + (np.diag(matrix) == 0))
-        if (found < -near).any() or (found > 1.0 + near).any():
+        if (solution < -near).any() or (solution > 1.0 + near).any():
             return False
-        shares[slides] = found
+        shares[slides] = solution
     rates = (drift + slopes @ shares) * choice
     return bool((rates > np.where(choice == 0, -np.inf, still)).all())

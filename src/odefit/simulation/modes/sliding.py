@@ -80,8 +80,8 @@ def mode_field(surfaces: Surfaces, sides: Mode) -> ModeField | None:
         ode[state] = rate.expression()
     model = with_equations(field.model, ode, {}, tuple(RATE + n for n in moving))
     slid = VectorField.eliminated(model, field.scalars, field.folded)
-    found = {k: share.expression() for k, share in zip(sliding, shares, strict=True)}
-    return ModeField(slid, found, tuple(moving.values()))
+    expressions = {k: share.expression() for k, share in zip(sliding, shares, strict=True)}
+    return ModeField(slid, expressions, tuple(moving.values()))
 
 
 @dataclass(frozen=True, eq=False)

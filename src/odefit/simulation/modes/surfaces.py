@@ -89,10 +89,10 @@ def with_side(sides: Sequence[int], number: int, side: int) -> Mode:
 
 
 def _here(expression: Expression, algebra: _OnSides) -> Expression:
-    found: _Both = expression.evaluate(
+    both: _Both = expression.evaluate(
         {n: _Both(name(n), name(n)) for n in expression.names}, algebra
     )
-    part: Part = found.here
+    part: Part = both.here
     return part.expression()
 
 
@@ -105,7 +105,7 @@ def _absolute_arguments(expression: Expression) -> list[Part]:
 
     A quotient jumps there, and the slope of a root is unbounded.
     """
-    found: list[Part] = []
+    arguments: list[Part] = []
 
     def note(instruction: Instruction, operands: list[Part]) -> Part:
         inside = None
@@ -114,16 +114,16 @@ def _absolute_arguments(expression: Expression) -> list[Part]:
         elif instruction.text == "/":
             inside = operands[1]
             if inside.program in _magnitudes(operands[0]):
-                found.append(inside)
+                arguments.append(inside)
         elif instruction.text == "^" and not (operands[1].number or 0.5).is_integer():
             inside = operands[0]
         if inside is not None and inside.program[-1].text == "abs":
-            found.append(Part(inside.program[:-1]))
+            arguments.append(Part(inside.program[:-1]))
         return joined(instruction, operands)
 
     if "abs" in expression.functions:
         rewritten(expression.program, note)
-    return found
+    return arguments
 
 
 def _magnitudes(part: Part) -> list[_Program]:
@@ -244,18 +244,18 @@ def _cancelled(above: Part, below: Part) -> Part | None:
     if below.program[-1].kind == "negate" or last == "negate":
         negative = below if last != "negate" else above
         plain = Part(negative.program[:-1])
-        found = _cancelled(above, plain) if negative is below else _cancelled(plain, below)
-        return None if found is None else -found
+        quotient = _cancelled(above, plain) if negative is below else _cancelled(plain, below)
+        return None if quotient is None else -quotient
     if last != "binary" or text not in "*/":
         return None
     first, second = above.operands()
-    found = _cancelled(first, below)
+    quotient = _cancelled(first, below)
     if text == "/":
-        return None if found is None else found / second
-    if found is not None:
-        return found * second
-    found = _cancelled(second, below)
-    return None if found is None else first * found
+        return None if quotient is None else quotient / second
+    if quotient is not None:
+        return quotient * second
+    quotient = _cancelled(second, below)
+    return None if quotient is None else first * quotient
 
 
 def _joined(sign: str, conditions: Sequence[_Condition]) -> _Condition:

@@ -95,24 +95,24 @@ class ModeWalk:
         end = min(self._end, self._time + max(self._ahead, small))
         if end > self._end - small:
             end = self._end
-        found = self._looked_ahead(end)
-        if isinstance(found, EngineFailure):
-            if self._time == self._last and found.time - self._time <= NOISE * self._span:
-                return self._step_away(found)
-            covered = SHORTENED * (found.time - self._time)
+        ahead = self._looked_ahead(end)
+        if isinstance(ahead, EngineFailure):
+            if self._time == self._last and ahead.time - self._time <= NOISE * self._span:
+                return self._step_away(ahead)
+            covered = SHORTENED * (ahead.time - self._time)
             if self._failures == MAX_FAILURES or covered <= ROUNDING * self._span:
-                return found
+                return ahead
             self._failures, self._ahead = self._failures + 1, covered
             return None
-        ended = np.flatnonzero((found.values < -self._rounding[:, None]).any(axis=0))
-        last = int(ended[0]) if len(ended) else len(found.times)
-        self._move(found, last - 1)
+        ended = np.flatnonzero((ahead.values < -self._rounding[:, None]).any(axis=0))
+        last = int(ended[0]) if len(ended) else len(ahead.times)
+        self._move(ahead, last - 1)
         if len(ended):
-            return self._end_mode(found, last)
+            return self._end_mode(ahead, last)
         self._ahead *= LOOK_AHEAD
         if self._time == self._end:
             # A quantity that has just reached the other side cannot be detected as crossing later.
-            for (k, _, _), value in zip(self._guards, found.values[:, -1], strict=True):
+            for (k, _, _), value in zip(self._guards, ahead.values[:, -1], strict=True):
                 if value < 0.0 and (side := self._mode[k]):
                     self._switch(k, with_side(self._mode, k, -side), located=True)
         return None
@@ -137,17 +137,17 @@ class ModeWalk:
         """Integrate the mode to a time, and check the possible ends on the way."""
         segment, start, refinements = self._segment, self._time, REFINEMENTS
         scalars = self._now.scalars
-        wanted = segment.times[(segment.times > start) & (segment.times <= end)]
+        outputs = segment.times[(segment.times > start) & (segment.times <= end)]
         corners = segment.breakpoints[(segment.breakpoints > start) & (segment.breakpoints < end)]
         early = np.geomspace(1e-6, 1.0 / MONITORED, 8, endpoint=False)
         fractions = np.concatenate([early, np.linspace(0.0, 1.0, MONITORED + 1)[1:-1]])
         inside = start + fractions * (end - start)
-        grid = np.unique(np.concatenate([wanted, corners, inside[inside > start], [end]]))
+        grid = np.unique(np.concatenate([outputs, corners, inside[inside > start], [end]]))
         self._guards = self._modes.guards(self._mode)
         while True:
-            found = self._integrated(grid)
-            if isinstance(found, EngineFailure):
-                return found
+            solution = self._integrated(grid)
+            if isinstance(solution, EngineFailure):
+                return solution
             # A corner of the inputs is checked twice: with the inputs before and after it.
             times = np.concatenate([[start], grid, corners])
             pieces = np.searchsorted(segment.breakpoints, times, side="left")
@@ -156,7 +156,7 @@ class ModeWalk:
             places = np.concatenate([[-1], np.arange(len(grid)), np.searchsorted(grid, corners)])
             order = np.lexsort((pieces, times))
             times, pieces, places = times[order], pieces[order], places[order]
-            states = np.concatenate([found.states, self._now.states[None]])[places]
+            states = np.concatenate([solution.states, self._now.states[None]])[places]
             along = self._modes.along(
                 self._mode, times, pieces, states, scalars, self._inputs, self._guards
             )
@@ -164,7 +164,7 @@ class ModeWalk:
             added = np.setdiff1d(np.concatenate([np.zeros(0), *more]), grid)
             if not len(added) or not refinements:
                 self._note_sizes(along[0])
-                return _Ahead(found, times, pieces, places, *along)
+                return _Ahead(solution, times, pieces, places, *along)
             grid, refinements = np.union1d(grid, added), refinements - 1
 
     def _integrated(self, times: Array) -> SegmentSolution | EngineFailure:
@@ -178,9 +178,9 @@ class ModeWalk:
             rates = np.stack([left, one, 2.0 * two, 3.0 * three, 0.0 * left], axis=-1)
             given = np.concatenate([given, rates], axis=1)
         segment = Segment(self._time, times, inside, given)
-        found, self._choice = self._solve(made.field, segment, self._now, self._choice)
-        self._steps += found.steps
-        return found
+        solution, self._choice = self._solve(made.field, segment, self._now, self._choice)
+        self._steps += solution.steps
+        return solution
 
     def _note_sizes(self, values: Array) -> None:
         """Record the largest value of each guard, relative to which rounding is judged."""
@@ -246,15 +246,15 @@ class ModeWalk:
         stopped: list[EngineFailure] = []
 
         def at(time: float) -> tuple[float, float]:
-            found = self._integrated(np.array([time]))
-            if isinstance(found, EngineFailure):
-                stopped.append(found)
+            outcome = self._integrated(np.array([time]))
+            if isinstance(outcome, EngineFailure):
+                stopped.append(outcome)
                 return 0.0, 1.0
             value, rate = self._modes.along(
                 self._mode,
                 np.array([time]),
                 np.array([self._piece]),
-                found.states,
+                outcome.states,
                 self._now.scalars,
                 self._inputs,
                 [guard],
@@ -266,11 +266,11 @@ class ModeWalk:
             at, lambda value: value >= 0.0, self._time, high, guess, small, NOISE * self._span
         )
         if not stopped and time - self._time > small:
-            found = self._integrated(np.array([time]))
-            if isinstance(found, EngineFailure):
-                stopped.append(found)
+            outcome = self._integrated(np.array([time]))
+            if isinstance(outcome, EngineFailure):
+                stopped.append(outcome)
             else:
-                self._time, self._now = time, found.at(-1, self._now)
+                self._time, self._now = time, outcome.at(-1, self._now)
         return stopped[0] if stopped else None
 
     def _switch(self, number: int, other: Mode, located: bool) -> None:
@@ -287,8 +287,8 @@ class ModeWalk:
         crossings = [modes.crossing(k, point) for k in range(modes.count)]
         slides = [k for k, side in enumerate(old) if side == 0]
         on = [*slides, number] if located else slides
-        found = modes.settled(point, on, other, crossings) if on else other
-        self._mode = other if found == old else found
+        mode = modes.settled(point, on, other, crossings) if on else other
+        self._mode = other if mode == old else mode
         if located:
             before, after = modes.speed(old, point), modes.speed(self._mode, point)
             change = jump(crossings[number], now, before, after)

@@ -33,9 +33,9 @@ def consistent(
 
     # The default guess of zero is singular for z^2 - x: also start close to it.
     for start in (guess, guess + 0.5 * (1 + np.abs(guess))):
-        found = _newton(evaluate, start, directions)
-        if found is not None:
-            return found
+        solution = _newton(evaluate, start, directions)
+        if solution is not None:
+            return solution
     return EngineFailure(
         time,
         "no consistent initial values of the algebraic variables; "

@@ -70,15 +70,15 @@ class HeldEdges(NamedTuple):
 @lru_cache(maxsize=16)
 def edges_of(field: VectorField) -> tuple[Edge, ...]:
     """Return the edges of the equations of a field."""
-    found: dict[Any, Edge] = {}
+    edges: dict[Any, Edge] = {}
 
     for expression in (*field.model.ode.values(), *field.model.algebraic.values()):
         for instruction, operands, part in operations(expression.program, WITH_EDGES):
             place = _place(instruction.text, operands)
             edge = None if place is None else _edge(field, part, *place)
             if edge is not None:
-                found.setdefault(edge.argument.program, edge)
-    return tuple(found.values())
+                edges.setdefault(edge.argument.program, edge)
+    return tuple(edges.values())
 
 
 def edges_with_crossings(field: VectorField, crossed: Sequence[Expression]) -> tuple[Edge, ...]:
@@ -136,8 +136,8 @@ def _vanishes_with(argument: Part, names: frozenset[str], others: set[str]) -> s
     (name,) = names
     values = dict.fromkeys(argument.names, np.float64(0.7))
     with np.errstate(all="ignore"):
-        found = [argument.expression().evaluate({**values, name: x}, NUMPY) for x in (0.0, 0.4)]
-    return name if found[0] == 0.0 and found[1] > 0.0 else None
+        samples = [argument.expression().evaluate({**values, name: x}, NUMPY) for x in (0.0, 0.4)]
+    return name if samples[0] == 0.0 and samples[1] > 0.0 else None
 
 
 def inputs_at(segment: Segment, times: Array, side: Any = "right") -> Array:
@@ -167,8 +167,8 @@ def rates(field: VectorField, course: Course) -> Array:
     values: dict[str, Any] = dict(zip(field.scalars, course.scalars, strict=True))
     values |= zip(field.states, course.states.T, strict=True)
     values |= zip(field.inputs, course.inputs(), strict=True)
-    found = field.rhs({**values, TIME: times}, LIMITS)
-    return np.stack([np.broadcast_to(f, times.shape) for f in found], axis=1)
+    rates_found = field.rhs({**values, TIME: times}, LIMITS)
+    return np.stack([np.broadcast_to(f, times.shape) for f in rates_found], axis=1)
 
 
 def moving_arguments(
@@ -195,11 +195,11 @@ def moving_arguments(
     for i, name in enumerate(field.states):
         values[name] = Dual(course.states[:, i], {k: changes[:, i, k] for k in range(m)})
     full = field.complete(values, DUAL)
-    found = np.empty((len(edges), 1 + m, len(times)))
-    for row, edge in zip(found, edges, strict=True):
+    arguments = np.empty((len(edges), 1 + m, len(times)))
+    for row, edge in zip(arguments, edges, strict=True):
         argument = edge.argument.evaluate({n: full[n] for n in edge.argument.names}, DUAL)
         row[0], row[1:] = argument.value, argument.gradient(m, len(times)).T
-    return found
+    return arguments
 
 
 class _Held(AtZero):
@@ -284,35 +284,35 @@ def next_zero(times: tuple[float, float], before: Argument, after: Argument) -> 
 def limits(field: VectorField, course: Course, state: str) -> Array:
     """Return the rates of the states with one of them at its edge, shape (k, n)."""
     at = field.states.index(state)
-    found = []
+    limits_of = []
     for value in (0.0, TINY):
         states = course.states.copy()
         states[:, at] = value
-        found.append(rates(field, course._replace(states=states)))
-    return np.where(np.isnan(found[0]), found[1], found[0])
+        limits_of.append(rates(field, course._replace(states=states)))
+    return np.where(np.isnan(limits_of[0]), limits_of[1], limits_of[0])
 
 
 def rates_while_held(field: VectorField, here: Course) -> Array | None:
     """Return the rates of the states at a point where one is held; None if none is held."""
-    found = None
+    limit_rates = None
     for edge in edges_of(field):
         if edge.state is None or not edge.ends:
             continue
         at = field.states.index(edge.state)
         if here.states[0, at] == 0.0:
-            found = limits(field, here, edge.state)[0] if found is None else found
-            found[at] = max(found[at], 0.0)
-    return found
+            limit_rates = limits(field, here, edge.state)[0] if limit_rates is None else limit_rates
+            limit_rates[at] = max(limit_rates[at], 0.0)
+    return limit_rates
 
 
 def not_defined(field: VectorField, values: Mapping[str, Any]) -> str:
     """Return a description of the undefined operations at these values of all names."""
-    found = []
+    undefined = []
     for edge in edges_of(field):
         value = edge.argument.evaluate({n: values[n] for n in edge.argument.names}, NUMPY)
         if edge.ends and (value < 0.0 or (edge.infinite and value == 0.0)):
-            found.append(f"{edge.argument.text} = {float(value):.4g} in {edge.operation}")
-    return f", with {', '.join(found)}" if found else ""
+            undefined.append(f"{edge.argument.text} = {float(value):.4g} in {edge.operation}")
+    return f", with {', '.join(undefined)}" if undefined else ""
 
 
 def model_ends(edge: Edge, time: float) -> EngineFailure:

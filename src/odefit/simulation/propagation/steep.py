@@ -67,7 +67,7 @@ def _steep(rate: Expression, moving: frozenset[str]) -> int:
 
     A power of constants, such as an allometric factor of a weight, is itself constant.
     """
-    found, moves = 0, list[bool]()
+    count, moves = 0, list[bool]()
     for at, (kind, text, arity) in enumerate(rate.program):
         if kind in ("name", "number"):
             moves.append(kind == "name" and text in moving)
@@ -76,9 +76,9 @@ def _steep(rate: Expression, moving: frozenset[str]) -> int:
         operands = moves[-taken:]
         if text == "sqrt" or (text == "^" and kind == "binary"):
             broken = text == "sqrt" or not _whole(rate.program[at - 1])
-            found += operands[0] and broken
+            count += operands[0] and broken
         moves[-taken:] = [any(operands)]
-    return found
+    return count
 
 
 def _whole(exponent: Instruction) -> bool:
@@ -154,9 +154,11 @@ def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tup
         if len(resting) == 1
         else ("begin", "rest", "them", "they grow")
     )
-    said = f"{', '.join(resting)} {begin} at 0 and {rest} there: no term of the equations moves "
-    said += f"{it} from 0. If {grows} in truth, give a small positive initial value"
-    return (said,)
+    sentence = (
+        f"{', '.join(resting)} {begin} at 0 and {rest} there: no term of the equations moves "
+    )
+    sentence += f"{it} from 0. If {grows} in truth, give a small positive initial value"
+    return (sentence,)
 
 
 def _resting(
@@ -200,12 +202,12 @@ class AtZero(PartAlgebra):
                 chosen = min(known) if function == "min" else max(known)
                 if known.count(chosen) == 1:
                     return arguments[known.index(chosen)]
-        found = super().call(function, arguments)
+        result = super().call(function, arguments)
         if all(argument.number is not None for argument in arguments):
-            value = self._value(found)
+            value = self._value(result)
             if value is not None and not isinstance(value, np.bool_) and np.isfinite(value):
                 return number(float(value))
-        return found
+        return result
 
     def _piecewise(self, arguments: Sequence[Part]) -> Part:
         """Return the branch that is known to be taken, or all remaining branches."""
@@ -264,9 +266,9 @@ def first_step(
 
     def at(states: Array, sensitivities: Array = now.sensitivities) -> tuple[Array, Array]:
         moving = zip(field.states, map(_moving, states, sensitivities), strict=True)
-        found = field.rhs({**values, **dict(moving)}, DUAL)
-        moves = np.array([[_partial(f, k) for k in range(count)] for f in found])
-        return np.array([float(f.value) for f in found]), moves.reshape(len(found), count)
+        rates = field.rhs({**values, **dict(moving)}, DUAL)
+        moves = np.array([[_partial(f, k) for k in range(count)] for f in rates])
+        return np.array([float(f.value) for f in rates]), moves.reshape(len(rates), count)
 
     with np.errstate(all="ignore"):  # undefined values are detected below
         rate, moves = at(now.states)

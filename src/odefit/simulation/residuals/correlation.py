@@ -150,9 +150,9 @@ class Correlated:
 
     def acting(self, count: int) -> BoolArray:
         """Return which of `count` unknowns affect the correlation time, as booleans."""
-        found = np.zeros(count, dtype=bool)
-        found[[unknown for _, unknown in self._time.entries()]] = True
-        return found
+        acting_ones = np.zeros(count, dtype=bool)
+        acting_ones[[unknown for _, unknown in self._time.entries()]] = True
+        return acting_ones
 
     def fill(self, vector: Array, residuals: Array, jacobian: Array, derivatives: bool) -> float:
         """Replace residuals over standard deviations by innovations, and fill the other rows.
@@ -181,9 +181,9 @@ class Correlated:
         self, vector: Array, jacobian: Array, correlations: Array, roots: Array, linked: Array
     ) -> None:
         def earlier(rows: Array) -> Array:
-            found = np.zeros_like(rows)
-            found[1:] = rows[:-1]
-            return np.where(linked[:, None], found, 0.0)
+            shifted = np.zeros_like(rows)
+            shifted[1:] = rows[:-1]
+            return np.where(linked[:, None], shifted, 0.0)
 
         column, root = correlations[:, None], roots[:, None]
         by_unknown = jacobian[self.rows]
@@ -208,9 +208,9 @@ class Correlated:
         correlations, variances = self.correlations(vector)
         u = standardised[self.order]
         before = np.where(np.isfinite(self.distances), np.concatenate([[0.0], u[:-1]]), 0.0)
-        found = np.empty_like(u)
-        found[self.order] = (u - correlations * before) / np.sqrt(variances)
-        return found
+        innovations_found = np.empty_like(u)
+        innovations_found[self.order] = (u - correlations * before) / np.sqrt(variances)
+        return innovations_found
 
     def correlated(self, vector: Array, innovations: Array) -> Array:
         """Return residuals over standard deviations from innovations, in the data's order."""
@@ -219,9 +219,9 @@ class Correlated:
         u = np.empty_like(w)
         for i, c in enumerate(correlations.tolist()):
             u[i] = w[i] + (c * u[i - 1] if c > 0 else 0.0)
-        found = np.empty_like(u)
-        found[self.order] = u
-        return found
+        correlated_values = np.empty_like(u)
+        correlated_values[self.order] = u
+        return correlated_values
 
 
 def squares_of(residuals: Array, blocks: Sequence[slice]) -> float:

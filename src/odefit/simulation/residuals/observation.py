@@ -42,26 +42,26 @@ def observe(
     gradients = field.observable_gradients
     if only is not None:
         gradients = {name: gradients[name] for name in gradients if name in only}
-    wanted = {n for g in gradients.values() for n in g.names} | set(also)
-    values = _values(field, condition, vector, trajectory, wanted)
+    needed = {n for g in gradients.values() for n in g.names} | set(also)
+    values = _values(field, condition, vector, trajectory, needed)
     sensitivities = _sensitivities(field, trajectory)
     shape = np.zeros(len(trajectory.times))
-    found = {}
+    observed = {}
     for name, gradient in gradients.items():
         value = _chained(gradient, values, sensitivities, trajectory.unknowns)
-        found[name] = Dual(shape + value.value, value.partials)
+        observed[name] = Dual(shape + value.value, value.partials)
     changing = (values.keys() - condition.scalars.keys()) | trajectory.switched.keys()
-    for name in sorted(changing & set(also) - found.keys()):
-        found[name] = Dual(shape + values[name].value, values[name].partials)
-    return found
+    for name in sorted(changing & set(also) - observed.keys()):
+        observed[name] = Dual(shape + values[name].value, values[name].partials)
+    return observed
 
 
 def algebraic_variables(
     field: VectorField, condition: Condition, vector: Array, trajectory: Trajectory
 ) -> dict[str, Array]:
     """Return all algebraic variables at the trajectory's times, including the eliminated ones."""
-    wanted = set(field.model.algebraic)
-    values = _values(field, condition, vector, trajectory, wanted) if wanted else {}
+    needed = set(field.model.algebraic)
+    values = _values(field, condition, vector, trajectory, needed) if needed else {}
     count = len(trajectory.times)
     return {n: np.array(np.broadcast_to(values[n].value, count)) for n in field.model.algebraic}
 
@@ -91,18 +91,18 @@ def _chained(
                 others[k] = others[k] + term if k in others else term
     if total is None:
         return Dual(value, others)
-    found = {u: total[:, k] for k, u in enumerate(unknowns)}
+    by_unknown = {u: total[:, k] for k, u in enumerate(unknowns)}
     for k, term in others.items():
-        found[k] = found[k] + term if k in found else term
-    return Dual(value, found)
+        by_unknown[k] = by_unknown[k] + term if k in by_unknown else term
+    return Dual(value, by_unknown)
 
 
 def _sensitivities(field: VectorField, trajectory: Trajectory) -> dict[str, Array]:
     """Return the sensitivities of all integrated variables, shape (times, unknowns) each."""
-    found = {name: trajectory.sensitivities[:, i] for i, name in enumerate(field.states)}
+    sensitivities = {name: trajectory.sensitivities[:, i] for i, name in enumerate(field.states)}
     for i, name in enumerate(field.algebraic):
-        found[name] = trajectory.algebraic_sensitivities[:, i]
-    return found | {name: of for name, (_, of) in trajectory.switched.items()}
+        sensitivities[name] = trajectory.algebraic_sensitivities[:, i]
+    return sensitivities | {name: of for name, (_, of) in trajectory.switched.items()}
 
 
 def _values(

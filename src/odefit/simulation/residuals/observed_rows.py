@@ -123,8 +123,8 @@ class _Scalar:
         jacobian[self.rows, self.columns] += by_row[self.rows]
         every = np.arange(self._n)
         for rows, binding in self._expressions:
-            own = binding.derivative(vector[: self._n], every)[0]
-            jacobian[rows, : self._n] += keeping_zero(by_row[rows, None], own)
+            partial_along = binding.derivative(vector[: self._n], every)[0]
+            jacobian[rows, : self._n] += keeping_zero(by_row[rows, None], partial_along)
 
 
 class ObservedRows:
@@ -180,28 +180,28 @@ class ObservedRows:
         given
             Names whose values and Jacobians are given, see :meth:`RowValues.give`.
         """
-        wanted = set(given)
-        for name in sorted(expression.names - wanted):
+        given_names = set(given)
+        for name in sorted(expression.names - given_names):
             if name in self.field.model.algebraic and name not in self.algebraic:
                 self._eliminate(name)
-                wanted.add(name)
+                given_names.add(name)
                 continue
             self.used.add(name)
             if name in self.states or name in self.algebraic or name in self.switched:
-                wanted.add(name)
+                given_names.add(name)
             elif name in self._conditions[0].scalars:
                 counts = [len(r) for r in self._own_rows]
                 scalar = _Scalar(name, self._conditions, counts, self._n)
                 self.scalars[name] = scalar
                 if not scalar.constant:
-                    wanted.add(name)
+                    given_names.add(name)
             else:
                 pairs = zip(self._conditions, self._own_rows, strict=True)
                 parts = [
                     (c.times if name == TIME else c.inputs[name](c.times))[r] for c, r in pairs
                 ]
                 self.known[name] = np.concatenate(parts)
-        return Gradient(expression, wanted)
+        return Gradient(expression, given_names)
 
     def _eliminate(self, name: str) -> None:
         """Prepare an algebraic variable that enters its constraint linearly."""
@@ -286,8 +286,8 @@ class RowValues:
                 number = self._rows.algebraic.get(name)
                 stack = self._stack
                 _, by = stack.switched(name) if number is None else stack.algebraic(number)
-                own = keeping_zero(np.reshape(partial, (-1, 1)), by[self._rows.rows])
-                jacobian[:, self._rows.columns] += own
+                slopes = keeping_zero(np.reshape(partial, (-1, 1)), by[self._rows.rows])
+                jacobian[:, self._rows.columns] += slopes
             else:
                 self._rows.scalars[name].add_to(jacobian, partial, self._vector)
         return at_rows(value, count), jacobian
@@ -318,10 +318,10 @@ def at_rows(value: Any, count: int) -> Array:
 
 def keeping_zero(factor: Array, derivatives: Array) -> Array:
     """Return the product in which a zero derivative stays zero, however large the factor."""
-    found = factor * derivatives
+    product = factor * derivatives
     if not np.isfinite(factor).all():
-        found = np.where(np.equal(derivatives, 0.0), 0.0, found)
-    return np.asarray(found)
+        product = np.where(np.equal(derivatives, 0.0), 0.0, product)
+    return np.asarray(product)
 
 
 def _with_zeros(expression: Expression, names: Sequence[str]) -> Expression:

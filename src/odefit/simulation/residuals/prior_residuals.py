@@ -65,10 +65,10 @@ class PriorResiduals:
         jacobian, information = np.zeros((2, self.size, len(vector)))
         squares = 0.0
         for row, (i, key, prior) in enumerate(self._given):
-            found = prior.deviance(float(vector[i]))
-            if found is None:
+            deviance = prior.deviance(float(vector[i]))
+            if deviance is None:
                 return f"the prior of '{key}' has no density at {float(vector[i]):g}"
-            residuals[row], jacobian[row, i] = found.residual, found.slope
-            information[row, i] = np.sqrt(found.information)
-            squares += 2 * found.half
+            residuals[row], jacobian[row, i] = deviance.residual, deviance.slope
+            information[row, i] = np.sqrt(deviance.information)
+            squares += 2 * deviance.half
         return PriorRows(residuals, jacobian, squares, information)

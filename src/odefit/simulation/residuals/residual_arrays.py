@@ -215,7 +215,7 @@ class ResidualArrays:
             by_unknowns.setdefault(unknowns, []).append(number)
         layout: _Layout = {}
         for unknowns, members in by_unknowns.items():
-            found = layout[tuple(members)] = []
+            groups = layout[tuple(members)] = []
             together: dict[Any, list[SeriesRows]] = {}
             offsets = self._offsets(members)
             for block in self.series_rows:
@@ -224,10 +224,10 @@ class ResidualArrays:
                     together.setdefault(self._kind(block, switched), []).append(block)
             for kind, blocks in together.items():
                 if kind is None:
-                    found.append(self._plain_states(unknowns, blocks, offsets))
+                    groups.append(self._plain_states(unknowns, blocks, offsets))
                 else:
                     names = frozenset(kind[-1])
-                    found.append(self._group(unknowns, blocks, offsets, names))
+                    groups.append(self._group(unknowns, blocks, offsets, names))
         return layout
 
     def _offsets(self, members: Sequence[int]) -> dict[int, int]:
@@ -266,8 +266,8 @@ class ResidualArrays:
         columns = [
             np.full(len(b.series.rows), states.index(str(observables[b.name].name))) for b in blocks
         ]
-        found = [known_spreads(b.noise, b.series) for b in blocks]
-        sds = np.concatenate([sd for sd in found if sd is not None])
+        spreads = [known_spreads(b.noise, b.series) for b in blocks]
+        sds = np.concatenate([sd for sd in spreads if sd is not None])
         return PlainStates(
             numbers(np.array(unknowns, dtype=np.intp)),
             np.concatenate([b.series.rows + offsets[b.condition] for b in blocks]),

@@ -65,8 +65,8 @@ class SteadyEquations:
         scalars, inputs = ca.SX.sym("p", self._p), ca.SX.sym("u", len(field.inputs))
         names = (*field.states, *field.algebraic)
         values = {TIME: Symbol(time)}
-        for own, symbols in ((names, point), (field.scalars, scalars), (field.inputs, inputs)):
-            values |= dict(zip(own, symbols_of(symbols), strict=True))
+        for names_of, symbols in ((names, point), (field.scalars, scalars), (field.inputs, inputs)):
+            values |= dict(zip(names_of, symbols_of(symbols), strict=True))
         equations = column_of([*field.rhs(values, algebra), *field.constraints(values, algebra)])
         self._at = ca.Function(
             "steady",
@@ -101,17 +101,17 @@ class SteadyEquations:
         """
         kept = fixed | (scalars == 0.0)
         key = np.concatenate([kept, np.where(kept, scalars, 0.0), inputs, [time]]).tobytes()
-        found = self._conserved.get(key)
-        if found is None or not self._holds(found, time, scalars, inputs):
+        quantities = self._conserved.get(key)
+        if quantities is None or not self._holds(quantities, time, scalars, inputs):
             rng = np.random.default_rng(0)
             usual = np.where(kept, scalars, rng.uniform(0.5, 2.0, self._p))
-            found = self._found(time, usual, inputs)
-            if not self._holds(found, time, scalars, inputs):
-                found = self._found(time, scalars, inputs)
-                if not self._holds(found, time, scalars, inputs):
-                    found = Conserved(np.zeros((0, self._n)), np.zeros(self._p, dtype=bool))
-            self._conserved[key] = found
-        return found
+            quantities = self._found(time, usual, inputs)
+            if not self._holds(quantities, time, scalars, inputs):
+                quantities = self._found(time, scalars, inputs)
+                if not self._holds(quantities, time, scalars, inputs):
+                    quantities = Conserved(np.zeros((0, self._n)), np.zeros(self._p, dtype=bool))
+            self._conserved[key] = quantities
+        return quantities
 
     def _points(self, seed: int, count: int) -> Array:
         return np.random.default_rng(seed).uniform(0.5, 2.0, (count, self._n + self._a))

@@ -152,13 +152,13 @@ class SteadyStateSearch:
         fastest = float(rates.max(initial=0.0)) or 1.0
         span, before = 1.0 / fastest, now
         for _ in range(SPANS):
-            found = self._polished(now)
-            if found is not None:
-                return found
+            rest = self._polished(now)
+            if rest is not None:
+                return rest
             if now.elapsed > 0.0 and self._changed(before, now) <= self.at_rest:
-                found = self._at_rest(now)
-                if found is not None:
-                    return found
+                rest = self._at_rest(now)
+                if rest is not None:
+                    return rest
             if now.elapsed * fastest > LARGEST_TIME:
                 break
             span = self._next_span(now, span)
@@ -180,8 +180,8 @@ class SteadyStateSearch:
         if not np.isfinite(first.value).all():
             return None
         if not first.value.any():
-            found = self._unmoved(now, first)
-            return None if isinstance(found, EngineFailure) else found
+            rest = self._unmoved(now, first)
+            return None if isinstance(rest, EngineFailure) else rest
         return self._polished(now)
 
     def _time(self, elapsed: float) -> float:
@@ -207,10 +207,10 @@ class SteadyStateSearch:
 
     def _followed(self, now: _Point, span: float) -> _Point | EngineFailure:
         """Follow the trajectory without sensitivities."""
-        found = self._integrated(now, np.array([span]), False)
-        if isinstance(found, EngineFailure):
-            return found
-        y = np.concatenate([found.states[-1], found.algebraic[-1]])
+        solution = self._integrated(now, np.array([span]), False)
+        if isinstance(solution, EngineFailure):
+            return solution
+        y = np.concatenate([solution.states[-1], solution.algebraic[-1]])
         return _Point(now.elapsed + span, y)
 
     def _integrated(
@@ -349,10 +349,10 @@ class SteadyStateSearch:
         if system is None:
             return None
         totals = -self.conserved.weights @ self.initial.sensitivities
-        found = -system.solve(system.instead(at.by_scalars @ changes, totals))
-        noise = ROUNDOFF * np.abs(found[:n]).max(initial=0.0)
-        found[gone] = np.where(np.abs(found[gone]) <= noise, 0.0, found[gone])
-        return self._settled(end.y, found)
+        derivatives = -system.solve(system.instead(at.by_scalars @ changes, totals))
+        noise = ROUNDOFF * np.abs(derivatives[:n]).max(initial=0.0)
+        derivatives[gone] = np.where(np.abs(derivatives[gone]) <= noise, 0.0, derivatives[gone])
+        return self._settled(end.y, derivatives)
 
     def _settled(self, y: Array, by_direction: Array) -> ConsistentValues:
         """Return a steady state y = (x, z) with its derivatives, shape (n + a, m)."""
@@ -364,9 +364,9 @@ class SteadyStateSearch:
 
     def _unmoved(self, now: _Point, at: Linearised) -> ConsistentValues | EngineFailure:
         """Return a start at which all rates are zero."""
-        found = self._rest(now, at)
-        if found is not None:
-            return found
+        state = self._rest(now, at)
+        if state is not None:
+            return state
         # Steady states that are not isolated: does the start remain one along all directions?
         by_start = at.jacobian[:, : self.n] @ self.initial.sensitivities
         moved = by_start + at.by_scalars @ self.initial.scalar_sensitivities
@@ -391,16 +391,16 @@ class SteadyStateSearch:
             return self._settled(now.y, np.zeros((len(now.y), 0)))
         slowest = self._slowest(now)
         end = max(10.0 * now.elapsed, 300.0 / slowest, 1e-6)
-        found = self._integrated(_Point(0.0, now.y), np.array([0.1 * end, end]), True)
-        if isinstance(found, EngineFailure):
+        solution = self._integrated(_Point(0.0, now.y), np.array([0.1 * end, end]), True)
+        if isinstance(solution, EngineFailure):
             return None
         limit = max(SENSITIVITIES_AT_REST, 100.0 * self.engines.implicit_tolerance)
-        before, after = found.sensitivities
+        before, after = solution.sensitivities
         sizes = np.maximum(np.abs(after), 1e-6 * self._sizes(now.y)[:n, None])
         if not np.max(np.abs(after - before) / sizes, initial=0.0) <= limit:
             return None
-        values = found.at(-1, self.initial)
-        return ConsistentValues(values, found.algebraic_sensitivities[-1])
+        values = solution.at(-1, self.initial)
+        return ConsistentValues(values, solution.algebraic_sensitivities[-1])
 
     def _no_rest(self, before: _Point, now: _Point, failure: EngineFailure | None) -> EngineFailure:
         """Return a failure with the reason why there is no steady state."""

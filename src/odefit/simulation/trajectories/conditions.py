@@ -112,10 +112,10 @@ class ConditionsMap:
             field, conditions, engines, sensitivities = self._arguments
             condition = conditions[number]
             made = LocatedMap if condition.located else ConditionMap
-            found = made(field, condition, engines, sensitivities, known=self._known)
+            condition_map = made(field, condition, engines, sensitivities, known=self._known)
             if condition.repeated is not None:
-                found.propagation.periodic = PeriodicState(field, condition, engines)
-            self._single[number] = found
+                condition_map.propagation.periodic = PeriodicState(field, condition, engines)
+            self._single[number] = condition_map
         return self._single[number]
 
     def __call__(
@@ -139,14 +139,14 @@ class ConditionsMap:
         if self.elsewhere is not None and self.units - begun > 1:
             numbers = range(begun, self.units)
             known |= self.elsewhere(numbers, vector, choices, self._arguments[-1])
-        found: dict[int, Trajectory] = {}
+        by_condition: dict[int, Trajectory] = {}
         for number, unit in enumerate(self._units):
             outcome = known.get(number) or _integrate(unit, vector, choices, trunks)
             after[unit.trunk_choice], after[unit.choice] = outcome.trunk_after, outcome.after
             if isinstance(outcome.found, Failure):
                 return replace(outcome.found, choice=together(choice, after))
-            found.update(outcome.found)
-        trajectories = [found[number] for number in range(len(found))]
+            by_condition.update(outcome.found)
+        trajectories = [by_condition[number] for number in range(len(by_condition))]
         # The last one has the present knowledge.
         trajectories[-1] = replace(trajectories[-1], choice=together(choice, after))
         return trajectories
@@ -198,7 +198,7 @@ def _integrate(
     follows = chained or not unit.part.limbs[unit.number].segments
     if isinstance(trunk, Failure):
         return UnitOutcome(trunk, trunk.choice if follows else choice, trunk.choice)
-    found = unit.part.go_on(unit.number, trunk, vector, trunk.after if follows else choice)
-    if isinstance(found, Failure):
-        return UnitOutcome(found, found.choice, trunk.after)
-    return UnitOutcome(*found, trunk.after)
+    outcome = unit.part.go_on(unit.number, trunk, vector, trunk.after if follows else choice)
+    if isinstance(outcome, Failure):
+        return UnitOutcome(outcome, outcome.choice, trunk.after)
+    return UnitOutcome(*outcome, trunk.after)

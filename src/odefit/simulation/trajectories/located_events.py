@@ -221,18 +221,18 @@ class LocatedEvents:
     def _first(self, walk: Walk, ready: Sequence[Due]) -> Due:
         """Return the event of highest priority, a random one of equal given priorities (SBML)."""
         at, states = np.array([walk.time]), walk.now.states[None]
-        best, found = -np.inf, list(ready)
+        best, candidates = -np.inf, list(ready)
         for due in ready:
             _, given = self.waiting[due.number]
             rank = 0.0
             if given is not None:
                 rank = float(given.along(at, self.vector, states, walk.now.scalars)[0])
-            found = [*found, due] if rank == best else found
+            candidates = [*candidates, due] if rank == best else candidates
             if rank > best:
-                best, found = rank, [due]
-        if any(d.trigger.event.priority is None for d in found):
-            return found[0]
-        return walk.draws.choice(found)
+                best, candidates = rank, [due]
+        if any(d.trigger.event.priority is None for d in candidates):
+            return candidates[0]
+        return walk.draws.choice(candidates)
 
     def _moved(self, walk: Walk, change: Array) -> tuple[Values, dict[str, Array]]:
         """Return values with the sensitivities for a time that changes, and its clock."""
@@ -357,12 +357,12 @@ def come_to_rest(
     for _ in range(WATCHED_SPANS):
         while walk.time < start + span:
             watch(walk, start + span)
-        found = nearby(walk)
-        if found is not None:
+        rest = nearby(walk)
+        if rest is not None:
             before, held = walk.now, walk.flags
-            walk.now = found.values
+            walk.now = rest.values
             if np.array_equal(flags(walk), held):
-                return found
+                return rest
             walk.now = before
         span *= LEAST_FACTOR
     reason = (

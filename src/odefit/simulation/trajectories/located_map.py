@@ -230,23 +230,23 @@ class _LocatedCourse:
 
     def _proceed(self, walk: Walk, stop: float) -> None:
         """Integrate to the next stop, and store the requested values on the way."""
-        wanted = self.times[(self.times > walk.time) & (self.times <= stop)]
-        found = self._integrated(walk, np.unique(np.append(wanted, stop)))
-        self.recording.times_of(wanted, walk.now, found, np.arange(len(wanted)))
-        self._move(walk, stop, found, -1)
+        outputs = self.times[(self.times > walk.time) & (self.times <= stop)]
+        solution = self._integrated(walk, np.unique(np.append(outputs, stop)))
+        self.recording.times_of(outputs, walk.now, solution, np.arange(len(outputs)))
+        self._move(walk, stop, solution, -1)
 
     def _integrated(self, walk: Walk, times: Array, watched: bool = False) -> SegmentSolution:
         """Integrate through times; `watched` if an event may happen before the solution ends."""
         segment = segment_between(self.whole.condition, self.whole.field.inputs, walk.time, times)
-        found, choice = self.propagation.integrate(segment, walk.now, walk.choice)
-        if isinstance(found, EngineFailure):
-            if watched and walk.may_end_earlier(found.time, ROUNDING * self.span):
-                raise EarlyEndError(found.time)
+        solution, choice = self.propagation.integrate(segment, walk.now, walk.choice)
+        if isinstance(solution, EngineFailure):
+            if watched and walk.may_end_earlier(solution.time, ROUNDING * self.span):
+                raise EarlyEndError(solution.time)
             walk.choice = choice
-            found = self.propagation.explained(found, self.vector, walk.now, segment)
-            raise StoppedError(found.time, found.reason, walk.choice)
+            solution = self.propagation.explained(solution, self.vector, walk.now, segment)
+            raise StoppedError(solution.time, solution.reason, walk.choice)
         walk.choice = choice
-        return found
+        return solution
 
     def _move(self, walk: Walk, time: float, found: SegmentSolution, place: int) -> None:
         walk.time, walk.now = time, found.at(place, walk.now)
@@ -269,14 +269,14 @@ class _LocatedCourse:
         whole, end = self.whole, min(stop, walk.time + max(walk.ahead, NOISE * self.span))
         if end > stop - NOISE * (stop - walk.time):
             end = stop
-        start, wanted = walk.time, self.times[(self.times > walk.time) & (self.times <= end)]
+        start, outputs = walk.time, self.times[(self.times > walk.time) & (self.times <= end)]
         early = np.geomspace(1e-6, 1.0 / MONITORED, 8, endpoint=False)
         fractions = np.concatenate([early, np.linspace(0.0, 1.0, MONITORED + 1)[1:]])
-        inside = start + fractions * (end - start) if end - start > NOISE * self.span else wanted
-        grid = np.unique(np.concatenate([wanted, inside[inside < end], [end]]))
+        inside = start + fractions * (end - start) if end - start > NOISE * self.span else outputs
+        grid = np.unique(np.concatenate([outputs, inside[inside < end], [end]]))
         for refinement in range(REFINEMENTS + 1):
-            found = self._integrated(walk, grid, True)
-            times, values, rates = self._differences(walk, grid, found)
+            solution = self._integrated(walk, grid, True)
+            times, values, rates = self._differences(walk, grid, solution)
             more = [near_extrema(times, v, r) for v, r in zip(values, rates, strict=True)]
             added = np.setdiff1d(np.concatenate([np.zeros(0), *more]), grid)
             if not len(added) or refinement == REFINEMENTS:
@@ -287,10 +287,10 @@ class _LocatedCourse:
         truths = np.array([np.broadcast_to(t.holds(holds), times.shape) for t in whole._triggers])
         fired = np.flatnonzero((truths[:, 1:] & ~truths[:, :-1]).any(axis=0))
         last = int(fired[0]) if len(fired) else len(grid)  # grid points before the first event
-        kept = np.flatnonzero(np.isin(grid[:last], wanted))
-        self.recording.times_of(grid[kept], walk.now, found, kept)
+        kept = np.flatnonzero(np.isin(grid[:last], outputs))
+        self.recording.times_of(grid[kept], walk.now, solution, kept)
         if last:
-            self._move(walk, float(grid[last - 1]), found, last - 1)
+            self._move(walk, float(grid[last - 1]), solution, last - 1)
         walk.flags = holds[:, last]
         walk.due = [
             d for d in walk.due if d.trigger.event.persistent or truths[d.number, : last + 1].all()
@@ -361,9 +361,9 @@ class _LocatedCourse:
         small = self.events.near(high)
 
         def at(time: float) -> tuple[float, float]:
-            found = self._integrated(walk, np.array([time]))
-            there = found.at(-1, walk.now)
-            speed = self.events.rates(time, there, found.arrival)
+            solution = self._integrated(walk, np.array([time]))
+            there = solution.at(-1, walk.now)
+            speed = self.events.rates(time, there, solution.arrival)
             moved = moving(time, self.vector, self.sizes, there, speed)
             return moved.value, moved.rate
 
@@ -381,9 +381,9 @@ class _LocatedCourse:
             time = float(same[0])
         if time - start <= small:
             return  # an event at the very beginning of the span
-        found = self._integrated(walk, np.array([time]))
+        solution = self._integrated(walk, np.array([time]))
         at_data = self.times[(self.times > start) & (self.times <= time)]
         if len(at_data):
-            found = self._integrated(walk, np.unique(np.append(at_data, time)))
-            self.recording.times_of(at_data, walk.now, found, np.arange(len(at_data)))
-        self._move(walk, time, found, -1)
+            solution = self._integrated(walk, np.unique(np.append(at_data, time)))
+            self.recording.times_of(at_data, walk.now, solution, np.arange(len(at_data)))
+        self._move(walk, time, solution, -1)

@@ -51,10 +51,10 @@ class PeriodicState:
         self, propagation: Propagation, vector: Array, sizes: Array, now: Values
     ) -> ConsistentValues | EngineFailure:
         """Return the values with which the condition begins, or a failure."""
-        found = self._fixed_point(vector, now.states)
-        if isinstance(found, EngineFailure):
-            return replace(found, reason=f"before the experiment, {found.reason}")
-        states, last, by_states = found
+        fixed = self._fixed_point(vector, now.states)
+        if isinstance(fixed, EngineFailure):
+            return replace(fixed, reason=f"before the experiment, {fixed.reason}")
+        states, last, by_states = fixed
         n = len(vector)
         columns = {unknown: k for k, unknown in enumerate(last.unknowns)}
         by_unknown = np.zeros((len(states), len(propagation.unknowns)))
@@ -104,17 +104,17 @@ class PeriodicState:
         matrix = np.eye(len(states)) - by_states
         if np.linalg.cond(matrix) > 1.0 / CONVERGED:
             return None
-        found = states + np.linalg.solve(matrix, end - states)
-        negative = (found < 0.0) & (states >= 0.0) & (end >= 0.0)
-        usable = np.isfinite(found).all() and not negative.any()
-        return np.asarray(found) if usable else None
+        states_next = states + np.linalg.solve(matrix, end - states)
+        negative = (states_next < 0.0) & (states >= 0.0) & (end >= 0.0)
+        usable = np.isfinite(states_next).all() and not negative.any()
+        return np.asarray(states_next) if usable else None
 
     def _by_states(self, run: Trajectory, n: int) -> Array:
-        found = np.zeros((len(self._field.states), len(self._field.states)))
+        derivatives = np.zeros((len(self._field.states), len(self._field.states)))
         for k, unknown in enumerate(run.unknowns):
             if unknown >= n:
-                found[:, unknown - n] = run.sensitivities[-1][:, k]
-        return found
+                derivatives[:, unknown - n] = run.sensitivities[-1][:, k]
+        return derivatives
 
     def _period(self, vector: Array, states: Array) -> Trajectory | Failure:
         """Integrate one period; its initial states are unknowns after those of the problem."""

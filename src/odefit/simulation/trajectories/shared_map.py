@@ -95,8 +95,8 @@ class SharedMap:
             pattern = sensitivity_pattern(field, parts, unknowns)
             propagation = Propagation(field, parts[0], engines, unknowns, None, pattern)
             rows, rows_after = (
-                [(r, _positions(unknowns, self._unknowns[r.condition])) for r in found]
-                for found in (shared.rows, shared.rows_after)
+                [(r, _positions(unknowns, self._unknowns[r.condition])) for r in some_rows]
+                for some_rows in (shared.rows, shared.rows_after)
             )
             self._branches.append(
                 _Branch(
@@ -130,12 +130,12 @@ class SharedMap:
     def begin(self, vector: Array, choice: EngineChoice) -> Trunk | Failure:
         """Integrate the trunk."""
         root = self._branches[0].propagation
-        found = {c: self._empty(c) for c in self._conditions}
+        trajectories = {c: self._empty(c) for c in self._conditions}
         with np.errstate(all="ignore"):
-            started = self._start(root, vector, found)
+            started = self._start(root, vector, trajectories)
             if isinstance(started, EngineFailure):
                 return Failure(root.condition.name, started.time, started.reason, choice)
-            trunk = Trunk(choice, {0: started}, found)
+            trunk = Trunk(choice, {0: started}, trajectories)
             after = self._run(self._trunk, trunk, vector, choice)
         return after if isinstance(after, Failure) else trunk._replace(after=after)
 
@@ -171,12 +171,12 @@ class SharedMap:
                     self._store(trunk.found[rows.condition], rows, columns, here, now, sizes)
             solution = None
             if shared.segment is not None:
-                found, choice = propagation.integrate(shared.segment, now, choice)
-                if isinstance(found, EngineFailure):
-                    found = propagation.explained(found, vector, now, shared.segment)
+                outcome, choice = propagation.integrate(shared.segment, now, choice)
+                if isinstance(outcome, EngineFailure):
+                    outcome = propagation.explained(outcome, vector, now, shared.segment)
                     name = propagation.condition.name
-                    return Failure(name, float(found.time), found.reason, choice)
-                solution = found
+                    return Failure(name, float(outcome.time), outcome.reason, choice)
+                solution = outcome
                 for rows, columns in branch.rows:
                     self._store(trunk.found[rows.condition], rows, columns, solution, now, sizes)
             for child in branch.following:

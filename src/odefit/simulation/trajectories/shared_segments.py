@@ -132,8 +132,8 @@ class _Tree:
         main = max(members, key=lambda c: (stops[c], -c))
         leaves = {c: min(stops[c], self._same_inputs_until(main, c, start)) for c in members}
         goes_on = {c: leaves[c] < stops[c] or passed[c] < len(self._events_of(c)) for c in members}
-        wanted = {c: self._rows(c, start, leaves[c]) for c in members}
-        times = [self._conditions[c].times[wanted[c]] for c in members]
+        rows = {c: self._rows(c, start, leaves[c]) for c in members}
+        times = [self._conditions[c].times[rows[c]] for c in members]
         ends = [leaves[c] for c in members if goes_on[c] and leaves[c] > start]
         union = np.unique(np.concatenate([*times, ends]))
         number = len(self.found)
@@ -141,9 +141,9 @@ class _Tree:
         if len(union):
             segment = segment_between(self._conditions[main], self._field.inputs, start, union)
         shared = [
-            SharedRows(c, wanted[c], _numbers(union, own))
-            for c, own in zip(members, times, strict=True)
-            if len(own)
+            SharedRows(c, rows[c], _numbers(union, own_times))
+            for c, own_times in zip(members, times, strict=True)
+            if len(own_times)
         ]
         self.found.append(
             SharedSegment(
@@ -230,7 +230,7 @@ class _Tree:
         self, condition: Condition, time: float, assignment: Mapping[str, Expression]
     ) -> Any:
         scalars = condition.scalars
-        found = []
+        parts = []
         for name in sorted(assignment):
             expression = assignment[name]
             # The vector field's own scalars are the same before the event.
@@ -238,8 +238,8 @@ class _Tree:
             bounds = tuple((n, bound_key(scalars[n], scalars)) for n in others)
             inputs = sorted(expression.names & condition.inputs.keys())
             values = tuple(float(condition.inputs[n](np.array([time]))[0]) for n in inputs)
-            found.append((name, expression.program, bounds, values))
-        return tuple(found)
+            parts.append((name, expression.program, bounds, values))
+        return tuple(parts)
 
     # Inputs -----------------------------------------------------------------------------------
 
@@ -265,6 +265,6 @@ class _Tree:
 
 def _numbers(union: Array, own: Array) -> IntArray | slice:
     """Return the positions of `own` times in the union, as a slice if they are consecutive."""
-    found = np.searchsorted(union, own)
-    first, last = int(found[0]), int(found[-1])
-    return slice(first, last + 1) if last + 1 - first == len(found) else found
+    positions = np.searchsorted(union, own)
+    first, last = int(positions[0]), int(positions[-1])
+    return slice(first, last + 1) if last + 1 - first == len(positions) else positions

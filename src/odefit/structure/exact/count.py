@@ -122,7 +122,7 @@ def _equations(
     solved = set(square.solved.tolist())
     equations: list[Polynomial] = []
     for k, expansion in enumerate(system.expansions):
-        own = [row for row in rows if row.expansion == k]
+        own_rows = [row for row in rows if row.expansion == k]
         e = expansion.program.equations
         columns = system.columns[k].tolist()
         numbers = {
@@ -137,8 +137,8 @@ def _equations(
             for t, coefficients in zip(e.functions, points[k].functions, strict=True)
         }
         series = SymbolicSeries(e, variables, numbers, functions, deadline)
-        left = series.coefficients((e.outputs[row.output].index, row.order) for row in own)
-        for row, f in zip(own, left, strict=True):
+        left = series.coefficients((e.outputs[row.output].index, row.order) for row in own_rows)
+        for row, f in zip(own_rows, left, strict=True):
             # Constraints between known numbers need not hold for random numbers.
             if row.output < len(expansion.observables) or not is_constant(f):
                 value = int(outputs[k][row.order, row.output])

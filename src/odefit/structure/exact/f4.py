@@ -79,10 +79,10 @@ def echelon(matrix: Residues, deadline: Deadline) -> Residues:
             deadline.check()
         if rank == len(matrix):
             break
-        found = np.flatnonzero(matrix[rank:, column])
-        if not len(found):
+        nonzero = np.flatnonzero(matrix[rank:, column])
+        if not len(nonzero):
             continue
-        pivot = rank + int(found[0])
+        pivot = rank + int(nonzero[0])
         if pivot != rank:
             matrix[[rank, pivot]] = matrix[[pivot, rank]]
         row = matrix[rank, column:]
@@ -265,9 +265,9 @@ class _Basis:
         columns, left = self._remainders(rows)
         result = []
         for row in echelon(left, self.deadline)[::-1]:
-            found = np.flatnonzero(row)
-            monomials = [columns[k] for k in found.tolist()]
-            result.append(dict(zip(monomials, row[found].tolist(), strict=True)))
+            nonzero = np.flatnonzero(row)
+            monomials = [columns[k] for k in nonzero.tolist()]
+            result.append(dict(zip(monomials, row[nonzero].tolist(), strict=True)))
         return result
 
     def _remainders(self, rows: Sequence[Terms]) -> tuple[list[int], Residues]:
@@ -323,8 +323,8 @@ class _Basis:
         columns, left = self._remainders(tails)
         result = []
         for f, row in zip(minimal, left, strict=True):
-            found = np.flatnonzero(row)
-            monomials = [columns[k] for k in found.tolist()]
-            tail = dict(zip(monomials, row[found].tolist(), strict=True))
+            nonzero = np.flatnonzero(row)
+            monomials = [columns[k] for k in nonzero.tolist()]
+            tail = dict(zip(monomials, row[nonzero].tolist(), strict=True))
             result.append(self._element({f.lead: 1, **tail}))
         return result

@@ -87,12 +87,12 @@ class SymbolicSeries:
 
     def coefficients(self, places: Iterable[Place]) -> list[Polynomial]:
         """Return the coefficients of the given entries, at the given orders."""
-        wanted = list(places)
-        for place in self._needed(wanted):
+        pending = list(places)
+        for place in self._needed(pending):
             self._deadline.check()
-            self._known[place] = found = self._coefficient(*place)
-            self._deadline.spend(PER_TERM * (1 + len(found)))
-        return [self._known[place] for place in wanted]
+            self._known[place] = coefficient = self._coefficient(*place)
+            self._deadline.spend(PER_TERM * (1 + len(coefficient)))
+        return [self._known[place] for place in pending]
 
     def _changing(self) -> list[bool]:
         """Return for each entry whether it may change in time."""

@@ -206,12 +206,12 @@ class _Search:
                 self.failed += 1
                 continue
             other = v[edge.ends[1 - side]]
-            found = index_of(last, other.solutions)
-            if found is None:
+            number = index_of(last, other.solutions)
+            if number is None:
                 other.solutions.append(last)
-                found = len(other.solutions) - 1
+                number = len(other.solutions) - 1
                 if len(other.solutions) > self.count:
                     self.count, self.arrivals = len(other.solutions), 0
             elif len(other.solutions) == self.count:
                 self.arrivals += 1
-            edge.tracked[1 - side].add(found)
+            edge.tracked[1 - side].add(number)

@@ -179,14 +179,14 @@ class SquareSystem:
 
     def expansion_points(self, parameters: ComplexArray) -> list[ExpansionPoint[np.complex128]]:
         """Return the numbers and functions in the vector of parameters for each expansion."""
-        found = []
+        points = []
         for expansion, (known, functions) in zip(
             self.system.expansions, self._layout[1], strict=True
         ):
             count = len(expansion.program.equations.functions)
             series = parameters[functions].reshape(count, self.order + 1)
-            found.append(ExpansionPoint(parameters[known], series))
-        return found
+            points.append(ExpansionPoint(parameters[known], series))
+        return points
 
     def generic_point(self, rng: np.random.Generator) -> tuple[ComplexArray, ComplexArray]:
         """Return a random point, shape (n,), and the parameters for which it is a solution.

@@ -101,9 +101,9 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
     Raises NoTaylorSeriesError if the equations cannot be evaluated at the given initial values, and
     UnfinishedError if the deadline passed before any derivative was examined.
     """
-    rng, found = np.random.default_rng([seed, 2]), list[PointRank]()
-    _add_points(system, rng, found, most=1)
-    first, reach = found[0], Reach(-1, True, -1)
+    rng, point_ranks = np.random.default_rng([seed, 2]), list[PointRank]()
+    _add_points(system, rng, point_ranks, most=1)
+    first, reach = point_ranks[0], Reach(-1, True, -1)
     if first.rank < len(system.names) and first.complete:
         if not system.free_states:
             try:
@@ -111,11 +111,11 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
             except UnfinishedError:
                 reach = Reach(-1, False, -1)
         if reach.order > first.reached:
-            rng, found = np.random.default_rng([seed, 2]), []
-        _add_points(system, rng, found, least=reach.order)
-    highest = max(p.rank for p in found)
-    points = tuple(p for p in found if p.rank == highest)
-    reached = max(reach.reached, *(p.reached for p in found))
+            rng, point_ranks = np.random.default_rng([seed, 2]), []
+        _add_points(system, rng, point_ranks, least=reach.order)
+    highest = max(p.rank for p in point_ranks)
+    points = tuple(p for p in point_ranks if p.rank == highest)
+    reached = max(reach.reached, *(p.reached for p in point_ranks))
     degree = _degree(system, reached, len(system.names)) + _degree(system, reached, reach.width)
     return LocalRank(tuple(system.names), points, degree, reach.final, reached)
 
@@ -264,17 +264,17 @@ def _degree_of_equations(expansion: Expansion) -> int:
 def _degrees(terms: Sequence[Term]) -> tuple[int, int]:
     """Return bounds of the degrees of numerator and denominator of the last of `terms`."""
     tape = terms[-1].tape
-    found: dict[int, tuple[int, int]] = {}
+    degrees: dict[int, tuple[int, int]] = {}
     for i in needed(tape, terms):
         operation, a, b = tape.entries[i]
         if operation in ("number", "variable"):
-            found[i] = (int(operation == "variable"), 0)
+            degrees[i] = (int(operation == "variable"), 0)
             continue
-        (n1, d1), (n2, d2) = found[a], found[b]
+        (n1, d1), (n2, d2) = degrees[a], degrees[b]
         if operation == "*":
-            found[i] = (n1 + n2, d1 + d2)
+            degrees[i] = (n1 + n2, d1 + d2)
         elif operation == "/":
-            found[i] = (n1 + d2, d1 + n2)
+            degrees[i] = (n1 + d2, d1 + n2)
         else:
-            found[i] = (max(n1 + d2, n2 + d1), d1 + d2)
-    return found[terms[-1].index]
+            degrees[i] = (max(n1 + d2, n2 + d1), d1 + d2)
+    return degrees[terms[-1].index]

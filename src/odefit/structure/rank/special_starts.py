@@ -125,10 +125,10 @@ class _Directions:
         """Return the smallest space of directions that the rates of expansion `k` never leave."""
         expansion, columns = self.opened.expansions[k], self.added[k]
         rows = [i for i, n in enumerate(expansion.lifting.states) if n in expansion.opened]
-        found, tests, failures = Echelon(len(columns)), 0, 0
-        while tests < INVARIANT_TESTS and found.rank < len(columns):
+        space, tests, failures = Echelon(len(columns)), 0, 0
+        while tests < INVARIANT_TESTS and space.rank < len(columns):
             values = rng.integers(1, PRIME, len(self.opened.names))
-            values[columns] = _random_combination(found, rng)
+            values[columns] = _random_combination(space, rng)
             point = expansion.modular_expansion_point(1, rng, any_time=True)
             try:
                 taylor = self.opened.run_modular(k, values[None], 1, point, derivatives=False)
@@ -137,8 +137,8 @@ class _Directions:
                 if failures > MAX_FAILURES:
                     return Echelon.of(np.eye(len(columns), dtype=np.int64))
                 continue
-            tests = 0 if found.add(taylor.states[0, 1, rows]) else tests + 1
-        return found
+            tests = 0 if space.add(taylor.states[0, 1, rows]) else tests + 1
+        return space
 
     def row(self, gradient: Residues) -> Residues:
         """Return the derivatives along the directions, shape (width,)."""
@@ -173,16 +173,16 @@ class _Directions:
         held = {int(column): 0 for columns in self.added for column in columns}
         values, points = modular_point(self.opened, rng, highest, held)
         search = _Search(self, GrowingSeries(self.opened, values, points, highest))
-        reached, told = -1, -1
+        reached, informative = -1, -1
         for order in range(highest + 1):
             try:
-                told = order if search.add(order) else told
+                informative = order if search.add(order) else informative
             except UnfinishedError:
                 break
             reached = order
             if (search.echelon.rank, search.relations) == ceiling:
-                return Reach(told, True, reached, self.width)
-        return Reach(told, False, reached, self.width)
+                return Reach(informative, True, reached, self.width)
+        return Reach(informative, False, reached, self.width)
 
     def affordable(self, operations: float) -> int:
         """Return the order up to which derivatives can be followed with these operations."""

@@ -164,8 +164,8 @@ class DifferentiatedSystem:
         :meth:`~odefit.structure.series.series.SeriesProgram.run`.
         """
         program = self.expansions[k].program
-        own = values[:, self.columns[k]]
-        return program.run(COMPLEX, own, order, known, functions, derivatives)
+        unknowns = values[:, self.columns[k]]
+        return program.run(COMPLEX, unknowns, order, known, functions, derivatives)
 
     def run_modular(
         self,
@@ -178,5 +178,7 @@ class DifferentiatedSystem:
         """Return the Taylor coefficients of expansion `k` modulo the prime."""
         known = np.repeat(point.known[None], len(values), axis=0)
         functions = np.repeat(point.functions[None, :, : order + 1], len(values), axis=0)
-        own = values[:, self.columns[k]]
-        return self.expansions[k].program.run(MODULAR, own, order, known, functions, derivatives)
+        unknowns = values[:, self.columns[k]]
+        return self.expansions[k].program.run(
+            MODULAR, unknowns, order, known, functions, derivatives
+        )

@@ -170,10 +170,10 @@ class Expansion:
         """
         terms = [self.lifting.functions[t.index] for t in self.program.equations.functions]
         longest = order + 1 + max((derivative for _, derivative in terms), default=0)
-        found = {name: series(name, longest) for name in dict.fromkeys(n for n, _ in terms)}
+        by_name = {name: series(name, longest) for name in dict.fromkeys(n for n, _ in terms)}
         result = np.zeros((len(terms), order + 1), dtype=numbers.dtype)
         for k, (name, derivative) in enumerate(terms):
-            coefficients = found[name]
+            coefficients = by_name[name]
             for _ in range(derivative):
                 factors = np.arange(1, len(coefficients))
                 coefficients = numbers.reduced(coefficients[1:] * factors)
@@ -218,22 +218,22 @@ def random_complex(rng: np.random.Generator, *shape: int) -> ComplexArray:
 
 def evaluate_term(tape: Tape, term: Term, values: Mapping[int, complex]) -> complex:
     """Return the value of one term, given those of its variables by their indices."""
-    found: dict[int, complex] = {}
+    values_found: dict[int, complex] = {}
     for i in needed(tape, [term]):
         operation, a, b = tape.entries[i]
         if operation == "number":
-            found[i] = complex(tape.numbers[i])
+            values_found[i] = complex(tape.numbers[i])
         elif operation == "variable":
-            found[i] = values[i]
+            values_found[i] = values[i]
         elif operation == "+":
-            found[i] = found[a] + found[b]
+            values_found[i] = values_found[a] + values_found[b]
         elif operation == "-":
-            found[i] = found[a] - found[b]
+            values_found[i] = values_found[a] - values_found[b]
         elif operation == "*":
-            found[i] = found[a] * found[b]
+            values_found[i] = values_found[a] * values_found[b]
         else:
-            found[i] = found[a] / found[b]
-    return found[term.index]
+            values_found[i] = values_found[a] / values_found[b]
+    return values_found[term.index]
 
 
 def expand(
@@ -270,7 +270,7 @@ def expand(
         exact = _exact_starts(lifting, initial, _fraction(condition.t0))
     known: list[Term] = [Term(tape, i) for i in lifting.constants]
     known += lifting.generic
-    own: dict[str, str] = {}
+    own_names: dict[str, str] = {}
     for state, term in lifting.states.items():
         if state in initial:
             continue
@@ -281,16 +281,16 @@ def expand(
         if state in exact:
             initial[state] = tape.number(exact[state])
             continue
-        own[state] = f"{state}@{label}"
-        initial[state] = tape.variable(own[state])
-        names[initial[state].index] = own[state]
+        own_names[state] = f"{state}@{label}"
+        initial[state] = tape.variable(own_names[state])
+        names[initial[state].index] = own_names[state]
     added: dict[str, str] = {}
     free = {t.index for t, u in zip(unknowns, problem.unknowns, strict=True) if u.kind == "initial"}
     given = {*free, *(t.index for t in known)}
     # If all initial values are unknown, any time is generic.
     special = exact or any(initial[n].index not in free for n in problem.model.states)
     for state in lifting.states if opened else ():
-        if state not in own and initial[state].index not in given:
+        if state not in own_names and initial[state].index not in given:
             added[state] = f"{state}+@{label}"
             change = tape.variable(added[state])
             names[change.index] = added[state]
@@ -324,7 +324,7 @@ def expand(
         len(lifting.constraints),
         lifting,
         differentials,
-        own,
+        own_names,
         None if free_states or not special else _fraction(condition.t0),
         {lifting.states[n].index: v for n, v in exact.items()},
         added,
@@ -394,11 +394,11 @@ def _exact_starts(
     for index, (name, differentiated) in lifting.functions.items():
         if name == TIME and not differentiated:
             at[index] = tape.number(time)
-    found: dict[str, Fraction] = {}
+    starts: dict[str, Fraction] = {}
     for definition in lifting.definitions:
         arguments = [tape.substitute(a, at).value for a in definition.arguments]
         value = None if None in arguments else definition.exact(*arguments)
         if value is not None:
-            found[tape.names[definition.state.index]] = value
+            starts[tape.names[definition.state.index]] = value
             at[definition.state.index] = tape.number(value)
-    return found
+    return starts

@@ -51,19 +51,19 @@ class SparseJacobian:
         deadline: Deadline = NEVER,
     ) -> SparseJacobian:
         """Return the derivatives of `terms` by `variables`, which are recorded on the tape."""
-        found = []
+        entries = []
         places = {variable.index: k for k, variable in enumerate(variables)}
         for i, term in enumerate(terms):
             deadline.check()
             before = tape.differentiated
             touched = sorted(places[v] for v in tape.depends(term) if v in places)
             gradient = tape.gradient(term, [variables[k] for k in touched])
-            found += [(i, k, part) for k, part in zip(touched, gradient, strict=True)]
+            entries += [(i, k, part) for k, part in zip(touched, gradient, strict=True)]
             work = PER_ENTRY * (tape.differentiated - before)
             deadline.spend(work + PER_TERM * (1 + len(touched)))
-        rows = np.array([f[0] for f in found], dtype=np.intp)
-        columns = np.array([f[1] for f in found], dtype=np.intp)
-        return cls((len(terms), len(variables)), rows, columns, tuple(f[2] for f in found))
+        rows = np.array([f[0] for f in entries], dtype=np.intp)
+        columns = np.array([f[1] for f in entries], dtype=np.intp)
+        return cls((len(terms), len(variables)), rows, columns, tuple(f[2] for f in entries))
 
     def series(self, v: npt.NDArray[Scalars], slot: Mapping[int, int]) -> MatrixSeries[Scalars]:
         """Return the matrix as Taylor series, from `v`, shape (orders, slots, batch), by `slot`."""

@@ -62,7 +62,7 @@ def consistent_point(
     system = square.system
     if system.problem.model.algebraic:
         return None
-    found = []
+    parts = []
     for _ in range(GENERIC_CANDIDATES * MAX_TRIES):
         system.deadline.check()
         values, points = system.generic_point(rng, square.order)
@@ -72,19 +72,19 @@ def consistent_point(
             for i, term in enumerate(expansion.program.equations.functions):
                 if expansion.lifting.functions[term.index][1] == 0:
                     functions[i, 0] = abs(functions[i, 0])
-            own = values[system.columns[k]]
-            at = _variables(expansion, own, points[k])
+            unknowns = values[system.columns[k]]
+            at = _variables(expansion, unknowns, points[k])
             _fill_auxiliary_states(expansion, at)
             state_of = {name: state for state, name in expansion.states.items()}
             for place, name in enumerate(expansion.unknowns):
                 state = state_of.get(name)
                 if state is not None and state not in expansion.lifting.model.states:
-                    own[place] = at[expansion.lifting.states[state].index]
-            values[system.columns[k]] = own
+                    unknowns[place] = at[expansion.lifting.states[state].index]
+            values[system.columns[k]] = unknowns
         if np.isfinite(values).all():
-            found.append((values, points))
-        if len(found) == GENERIC_CANDIDATES:
-            return square.best_conditioned(found)
+            parts.append((values, points))
+        if len(parts) == GENERIC_CANDIDATES:
+            return square.best_conditioned(parts)
     return None
 
 
@@ -124,14 +124,14 @@ def unknowns_in(expansion: Expansion, term: Term) -> frozenset[str]:
     e = expansion.program.equations
     start = {s.index: i for s, i in zip(e.states, e.initial, strict=True)}
     names = {t.index: n for t, n in zip(e.unknowns, expansion.unknowns, strict=True)}
-    found: set[str] = set()
+    names_found: set[str] = set()
     for index in e.tape.depends(term):
         if index in names:
-            found.add(names[index])
+            names_found.add(names[index])
         elif index in start:
             below = e.tape.depends(start[index])
-            found |= {names[i] for i in below if i in names}
-    return frozenset(found)
+            names_found |= {names[i] for i in below if i in names}
+    return frozenset(names_found)
 
 
 def _variables(

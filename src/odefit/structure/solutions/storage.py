@@ -199,11 +199,11 @@ def stored_indistinguishable(
     if known is not None and len(known[0]) == expected:
         return IndistinguishableSolutions(*known, 0, 0, 0)
     point, parameters = square.generic_point(np.random.default_rng([seed, 3]))
-    found = find_indistinguishable(square, point, parameters, seed, stop, expected)
-    if len(found.solutions) != expected:
+    solutions = find_indistinguishable(square, point, parameters, seed, stop, expected)
+    if len(solutions.solutions) != expected:
         return None
-    write_entry(path, solutions=found.solutions, parameters=found.parameters)
-    return found
+    write_entry(path, solutions=solutions.solutions, parameters=solutions.parameters)
+    return solutions
 
 
 def _solutions(
@@ -228,5 +228,5 @@ def _generic(square: SquareSystem, kept: Mapping[str, Any]) -> GenericSolutions 
     arrivals, paths, failed = counts
     if arrivals is None or paths is None or failed is None:
         return None
-    found = GenericSolutions(*known, arrivals, paths, failed, seconds, expected)
-    return found if found.complete else None
+    solutions = GenericSolutions(*known, arrivals, paths, failed, seconds, expected)
+    return solutions if solutions.complete else None

@@ -68,9 +68,9 @@ class FewSplines:
         # The free polynomials explain the first p rows; the others form a ridge regression.
         u, s, vt = np.linalg.svd(triangle[order:, order:], full_matrices=False)
         # The part of the polynomials that is in the smooth deviations is returned to them.
-        own, taken = triangle[:order, :order], triangle[:order, order:]
-        directions = (penalised - free @ np.linalg.solve(own, taken)) @ vt.T
-        return cls(basis, roots, q, s, u, directions, free @ np.linalg.inv(own))
+        polynomial_part, taken = triangle[:order, :order], triangle[:order, order:]
+        directions = (penalised - free @ np.linalg.solve(polynomial_part, taken)) @ vt.T
+        return cls(basis, roots, q, s, u, directions, free @ np.linalg.inv(polynomial_part))
 
     def fit(self, y: Array, criterion: Literal["reml", "gcv"]) -> AveragedSpline:
         """Return the spline of normalised values `y`, averaged over likely smoothing parameters."""

@@ -100,18 +100,18 @@ class PenalisedDesign:
 
     def factorisation(self, ratio: float) -> Factorisation:
         """Return the factorised normal equations with lambda = ratio * unit."""
-        found = self._known.get(ratio)
-        if found is None:
+        factors = self._known.get(ratio)
+        if factors is None:
             normal = self.gram + (ratio * self.unit) * self.penalty
             factor, failed = dpbtrf(normal, lower=1, overwrite_ab=1)
-            found = (
+            factors = (
                 Factorisation(None, math.nan)
                 if failed
                 else Factorisation(factor, _log_determinant(factor))
             )
             if len(self.x) <= MAX_SHARED_SIZE:
-                self._known[ratio] = found
-        return found
+                self._known[ratio] = factors
+        return factors
 
     def effective_parameters(self, ratio: float) -> float:
         """Return the trace of the matrix that maps data to fitted values."""

@@ -78,8 +78,8 @@ class PenalisedSpline:
         variance = np.zeros(count)
         for solution, weight, sd in zip(self.solutions, self.weights, self.sds, strict=True):
             solved, _ = dpbtrs(solution.factor, rows, lower=1)
-            own = sd**2 * np.einsum("mk,mk->k", rows, solved)
-            variance += weight * (own + (rows.T @ solution.coefficients - mean) ** 2)
+            variances = sd**2 * np.einsum("mk,mk->k", rows, solved)
+            variance += weight * (variances + (rows.T @ solution.coefficients - mean) ** 2)
         sds = np.full(order + 1, np.inf)
         sds[:count] = np.sqrt(np.maximum(variance, 0.0))
         return sds

@@ -22,10 +22,10 @@ class BdfEngine(KernelEngine):
         self, segment: Segment, initial: Values, max_steps: int
     ) -> tuple[SegmentSolution, RecordedSegment] | EngineFailure:
         """Return the solution, and the adjoint that leads from it back to its beginning."""
-        found = self._integrate(segment, initial, max_steps, recording=True)
-        if isinstance(found, EngineFailure):
-            return found
-        solution, parts = found
+        solved = self._integrate(segment, initial, max_steps, recording=True)
+        if isinstance(solved, EngineFailure):
+            return solved
+        solution, parts = solved
         return solution, RecordedSegment(self._compiled, len(initial.scalars), parts)
 
     def _solve(self, part: PartToSolve) -> SolvedPart:

@@ -142,8 +142,8 @@ class KernelEngine(ABC):
         self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engines.engine.Engine`."""
-        found = self._integrate(segment, initial, max_steps, recording=False)
-        return found if isinstance(found, EngineFailure) else found[0]
+        solved = self._integrate(segment, initial, max_steps, recording=False)
+        return solved if isinstance(solved, EngineFailure) else solved[0]
 
     @abstractmethod
     def _solve(self, part: PartToSolve) -> SolvedPart:
@@ -155,17 +155,17 @@ class KernelEngine(ABC):
         """Integrate a segment; again if states from zero stayed far below their assumed sizes."""
         begin = np.abs(initial.states)
         sizes = begin[self._order]
-        found = self._integrated(segment, initial, max_steps, sizes, recording)
-        if isinstance(found, EngineFailure) or begin.all():
-            return found
-        largest = np.abs(found[0].states).max(axis=0)
+        solved = self._integrated(segment, initial, max_steps, sizes, recording)
+        if isinstance(solved, EngineFailure) or begin.all():
+            return solved
+        largest = np.abs(solved[0].states).max(axis=0)
         wrong = (begin == 0.0) & (largest > 0.0)
         wrong[self._order] &= sizes > TOO_LARGE * largest[self._order]
         if not wrong.any():
-            return found
+            return solved
         sizes = np.where(wrong, largest, begin)[self._order]
         again = self._integrated(segment, initial, max_steps, sizes, recording)
-        return found if isinstance(again, EngineFailure) else again
+        return solved if isinstance(again, EngineFailure) else again
 
     def _integrated(
         self,
@@ -245,9 +245,11 @@ class KernelEngine(ABC):
             sensitivities = out_sensitivities[:, -1].reshape(tiles, n, width)
             values[done:stop, order] = out[: stop - done]
             for tile in range(tiles):
-                found = out_sensitivities[tile, : stop - done].reshape(stop - done, n, width)
+                sensitivities_now = out_sensitivities[tile, : stop - done].reshape(
+                    stop - done, n, width
+                )
                 at = tile * width
-                derivatives[done:stop, order, at : at + width] = found[:, :, : m - at]
+                derivatives[done:stop, order, at : at + width] = sensitivities_now[:, :, : m - at]
             done = stop
         solution = SegmentSolution.without_algebraic(values, derivatives, steps)
         return solution, parts
@@ -276,8 +278,8 @@ class KernelEngine(ABC):
 
 def _horizons(parts: Sequence[SmoothPart]) -> list[float]:
     """Return the times until which the polynomials of the inputs of each part hold."""
-    found: list[float] = []
+    horizons: list[float] = []
     for part, following in zip(reversed(parts), [None, *reversed(parts[1:])], strict=True):
         same = following is not None and np.array_equal(part.polynomials, following.polynomials)
-        found.append(found[-1] if same else float(part.times[-1]))
-    return found[::-1]
+        horizons.append(horizons[-1] if same else float(part.times[-1]))
+    return horizons[::-1]

@@ -62,7 +62,7 @@ class HeyokaBatchIntegrator:
         initial[n:] = problems.sensitivities.T.reshape(-1, 1)
         for chosen, grids in _groups(problems, lengths):
             length = grids.shape[1] - 1
-            found = np.empty((len(chosen), length + 1, *initial.shape))
+            solution = np.empty((len(chosen), length + 1, *initial.shape))
             for k, (group, grid) in enumerate(zip(chosen, grids, strict=True)):
                 if cut_off().reached:
                     return BatchFailure(int(group[0]), EngineFailure(float(grid[0, 0]), REASON))
@@ -76,20 +76,20 @@ class HeyokaBatchIntegrator:
                     failure = self._stopped(problems, group)
                     if failure is not None:
                         return failure
-                found[k] = out
+                solution[k] = out
                 steps[group] = [result[3] for result in ta.propagate_res]
-            wrong = ~np.isfinite(found[:, -1]).all(axis=1)
+            wrong = ~np.isfinite(solution[:, -1]).all(axis=1)
             if wrong.any():
                 k = int(chosen[wrong][0])
                 end = float(problems.times[k][-1])
                 outcome = hy.taylor_outcome.err_nf_state
                 return BatchFailure(k, failure_of(outcome, end, int(steps[k]), end, 0.0))
             # The last time of every lane is in the last row, see _groups.
-            by_lane = found.transpose(0, 3, 1, 2).reshape(-1, length + 1, self._equations.size)
-            own, places = np.unique(chosen, return_index=True)
-            for size in np.unique(lengths[own]):
-                same = lengths[own] == size
-                rows = ends[own[same], None] - size + np.arange(size)
+            by_lane = solution.transpose(0, 3, 1, 2).reshape(-1, length + 1, self._equations.size)
+            members, places = np.unique(chosen, return_index=True)
+            for size in np.unique(lengths[members]):
+                same = lengths[members] == size
+                rows = ends[members[same], None] - size + np.arange(size)
                 values[rows[:, :-1]] = by_lane[places[same], 1:size]
                 values[rows[:, -1]] = by_lane[places[same], -1]
         columns = values[:, n:].reshape(-1, m, n)
@@ -127,20 +127,20 @@ def _groups(problems: InitialValueProblems, lengths: IntArray) -> list[tuple[Int
     longest = lengths[order[:, -1]]
     flat = np.concatenate(problems.times)
     firsts = np.cumsum(lengths) - lengths
-    found = []
+    groups = []
     for length in np.unique(longest):
         chosen = order[longest == length]
-        own = chosen.ravel()
-        grids = np.empty((len(own), length + 1))
-        grids[:, 0] = problems.starts[own]
-        full = lengths[own] == length
-        grids[full, 1:] = flat[firsts[own[full], None] + np.arange(length)]
+        members = chosen.ravel()
+        grids = np.empty((len(members), length + 1))
+        grids[:, 0] = problems.starts[members]
+        full = lengths[members] == length
+        grids[full, 1:] = flat[firsts[members[full], None] + np.arange(length)]
         for row in np.flatnonzero(~full):
-            times = problems.times[own[row]]
+            times = problems.times[members[row]]
             grids[row, 1 : len(times)] = times[:-1]
             last = grids[row, len(times) - 1]
             rest = np.linspace(last, times[-1], length - len(times) + 2)[1:]
             grids[row, len(times) :] = rest
         by_group = grids.reshape(-1, LANES, length + 1).transpose(0, 2, 1)
-        found.append((chosen, np.ascontiguousarray(by_group)))
-    return found
+        groups.append((chosen, np.ascontiguousarray(by_group)))
+    return groups

@@ -97,8 +97,8 @@ class HeyokaEngine:
     def _equations(self) -> VariationalEquations:
         field, pattern, tolerance, _ = self._arguments
         columns = self._columns
-        own = sorted({(j, k % columns) for j, k in pattern.entries})
-        return VariationalEquations(field, columns, own, self._lanes, tolerance)
+        entries = sorted({(j, k % columns) for j, k in pattern.entries})
+        return VariationalEquations(field, columns, entries, self._lanes, tolerance)
 
     @cached_property
     def _places(self) -> tuple[IntArray, IntArray]:
@@ -113,25 +113,25 @@ class HeyokaEngine:
         begin = smallest_share(initial.states)
         if begin < UNSEEN or self._watched(initial.scalars):
             return self._walked(segment, initial, max_steps)
-        found = self._as_it_is(segment, initial, max_steps)
-        if isinstance(found, SegmentSolution):
-            reached = np.abs(found.states).max(axis=0)
+        solution = self._as_it_is(segment, initial, max_steps)
+        if isinstance(solution, SegmentSolution):
+            reached = np.abs(solution.states).max(axis=0)
             sizes = np.maximum(np.abs(initial.states), reached)
             if self._lost > LOST_DIGITS:
                 sizes = np.maximum(sizes, self._measured)
             if smallest_share(sizes) * self._lost >= 1.0:
-                return found
-        elif found.out_of_steps or begin * self._lost >= 1.0:
-            return found
+                return solution
+        elif solution.out_of_steps or begin * self._lost >= 1.0:
+            return solution
         return self._walked(segment, initial, max_steps)
 
     def _walked(
         self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """Integrate in units of each state's own size, step by step."""
-        found = self._walk.integrate(segment, initial, max_steps)
+        solution = self._walk.integrate(segment, initial, max_steps)
         # Checks in Python take several times as long as a step.
-        return replace(found, steps=WALKED_STEPS * found.steps)
+        return replace(solution, steps=WALKED_STEPS * solution.steps)
 
     def _watched(self, scalars: Array) -> bool:
         features = self._arguments[3]

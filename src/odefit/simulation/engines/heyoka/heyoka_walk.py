@@ -89,15 +89,15 @@ class HeyokaWalk:
             for _ in range(PASSES):
                 sizes = guess.copy()
                 seen = begin.copy()
-                found = self._integrate(segment, initial, (sizes, seen), max_steps - steps)
-                if isinstance(found, EngineFailure):
-                    return replace(found, steps=found.steps + steps)
-                steps += found.steps
+                solution = self._integrate(segment, initial, (sizes, seen), max_steps - steps)
+                if isinstance(solution, EngineFailure):
+                    return replace(solution, steps=solution.steps + steps)
+                steps += solution.steps
                 wrong = (seen > 0.0) & (guess > begin) & (seen * TOO_LARGE < sizes)
                 if not wrong.any():
                     break
                 guess = np.where(wrong, np.maximum(seen, begin), guess)
-        return replace(found, steps=steps)
+        return replace(solution, steps=steps)
 
     def _integrate(
         self,
@@ -116,12 +116,12 @@ class HeyokaWalk:
         done = steps = 0
         for start, times, polynomials, end_is_wanted in segment.smooth_parts:
             constants = np.concatenate([initial.scalars, polynomials.ravel()])
-            found = self._part(
+            part = self._part(
                 start, times, states, columns, sizes, constants, initial, max_steps - steps
             )
-            if isinstance(found, EngineFailure):
-                return replace(found, steps=found.steps + steps)
-            x, s, taken = found
+            if isinstance(part, EngineFailure):
+                return replace(part, steps=part.steps + steps)
+            x, s, taken = part
             steps += taken
             stop = done + len(times) - (not end_is_wanted)
             values[done:stop] = x[: stop - done]
@@ -263,10 +263,12 @@ class HeyokaWalk:
         steps, times = np.repeat(np.arange(count), len(PLACES)), times.ravel()
         centres = self._centres(output, edges, constants)
         if len(centres):
-            own = np.clip(np.searchsorted(edges, centres, side="right") - 1, 0, count - 1)
-            there = self._defects(output, edges, coefficients, own, centres[:, None], pars, units)
+            places = np.clip(np.searchsorted(edges, centres, side="right") - 1, 0, count - 1)
+            there = self._defects(
+                output, edges, coefficients, places, centres[:, None], pars, units
+            )
             seen = np.concatenate([seen, there.ravel()])
-            steps, times = np.concatenate([steps, own]), np.concatenate([times, centres])
+            steps, times = np.concatenate([steps, places]), np.concatenate([times, centres])
         wrong = np.flatnonzero(~(seen <= 1.0))
         if not len(wrong):
             return None
@@ -306,11 +308,11 @@ class HeyokaWalk:
         The steps have shape (s,), their times and the result (s, k). A slice copies no
         coefficients.
         """
-        own = coefficients[steps]
-        powers = np.arange(1, own.shape[2])
+        rows = coefficients[steps]
+        powers = np.arange(1, rows.shape[2])
         since = (times - edges[:-1][steps, None])[:, :, None]
         weights = powers * since ** (powers - 1)  # (s, k, orders)
-        defect = weights @ own[:, :, 1:].transpose(0, 2, 1)  # the slopes, (s, k, equations)
+        defect = weights @ rows[:, :, 1:].transpose(0, 2, 1)  # the slopes, (s, k, equations)
         moments = times.ravel()
         used = np.repeat(pars[: self._equations.used, None], len(moments), axis=1)
         rates = self._equations.rates(np.array(output(moments)), moments, used)

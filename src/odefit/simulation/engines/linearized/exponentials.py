@@ -76,10 +76,10 @@ def exponential(matrices: Array) -> Array:
     norms = _norms(Z)
     finite = np.isfinite(matrices).all(axis=(1, 2)) & np.isfinite(norms)
     if not finite.all():
-        found = np.full(matrices.shape, np.nan)
+        result = np.full(matrices.shape, np.nan)
         if finite.any():
-            found[finite] = exponential(matrices[finite])
-        return found
+            result[finite] = exponential(matrices[finite])
+        return result
     largest = float(norms.max(initial=0.0))
     coefficients = next((b for limit, b in _PADE if largest <= limit), _PADE[-1][1])
     # largest = m 2^e with m in [1/2, 1): the scaled norm is at most the limit.
@@ -116,11 +116,11 @@ def phi_product(matrices: Array, columns: Array) -> Array:
     pieces = _pieces(norms, matrices.shape[-1], columns.shape[-1])
     if (pieces == 1).all():
         return _series(matrices, columns, norms)
-    found = np.empty_like(columns)
+    result = np.empty_like(columns)
     dense = np.flatnonzero(pieces == 0)
     if len(dense):
         rows = np.concatenate([matrices[dense], columns[dense]], axis=2)
-        found[dense] = exponential(rows)[:, :, matrices.shape[-1] :]
+        result[dense] = exponential(rows)[:, :, matrices.shape[-1] :]
     for number in np.unique(pieces[pieces > 0]):
         chosen = np.flatnonzero(pieces == number)
         Z, R = matrices[chosen] / number, columns[chosen] / number
@@ -129,8 +129,8 @@ def phi_product(matrices: Array, columns: Array) -> Array:
         for _ in range(1, number):
             part = part + _series(Z, Z @ part, norms[chosen] / number)
             y = y + part
-        found[chosen] = y
-    return found
+        result[chosen] = y
+    return result
 
 
 def damped(hJ: Array, columns: Array) -> Array:
@@ -144,9 +144,9 @@ def damped(hJ: Array, columns: Array) -> Array:
     if small.all():
         first = hJ @ columns
         return np.asarray(columns + first / 4 + (hJ @ first) / 20)
-    found = np.empty_like(columns)
+    result = np.empty_like(columns)
     if small.any():
-        found[small] = damped(hJ[small], columns[small])
+        result[small] = damped(hJ[small], columns[small])
     stiff = ~small
     matrices = np.eye(hJ.shape[1]) - hJ[stiff] / 4
     usable = np.isfinite(matrices).all(axis=(1, 2))
@@ -156,8 +156,8 @@ def damped(hJ: Array, columns: Array) -> Array:
     except np.linalg.LinAlgError:  # an eigenvalue of hJ is 4: growth, which needs no damping
         solved = columns[stiff]
     solved[~usable] = np.nan
-    found[stiff] = solved
-    return found
+    result[stiff] = solved
+    return result
 
 
 def _series(matrices: Array, columns: Array, norms: Array) -> Array:

@@ -276,8 +276,8 @@ class LocalLinearizationBatchIntegrator:
             unit[~np.isfinite(unit)] = 1.0
             A[:, :n, n] = by_time * unit[:, None]
             R[:, n, 0] = h / unit
-        found = phi_product(A, R)
-        return found[:, :n, 0], found[:, :n, 1:]
+        increments = phi_product(A, R)
+        return increments[:, :n, 0], increments[:, :n, 1:]
 
     def _first_steps(
         self, active: _Active, here: LinearizedField, targets: Array, linear: Linearization
@@ -382,14 +382,14 @@ class LocalLinearizationEngine:
                 sensitivities=sensitivities,
                 scalar_sensitivities=initial.scalar_sensitivities,
             )
-            found = self._batch.integrate(problem, max(max_steps - steps, 1))
-            if isinstance(found, BatchFailure):
-                return replace(found.failure, steps=found.failure.steps + steps)
-            steps += int(found.steps[0])
-            states, sensitivities = found.states[-1], found.sensitivities[-1]
+            solution = self._batch.integrate(problem, max(max_steps - steps, 1))
+            if isinstance(solution, BatchFailure):
+                return replace(solution.failure, steps=solution.failure.steps + steps)
+            steps += int(solution.steps[0])
+            states, sensitivities = solution.states[-1], solution.sensitivities[-1]
             count = len(times) if end_is_wanted else len(times) - 1
-            rows.append(found.states[:count])
-            columns.append(found.sensitivities[:count])
+            rows.append(solution.states[:count])
+            columns.append(solution.sensitivities[:count])
         return SegmentSolution.without_algebraic(
             np.concatenate(rows), np.concatenate(columns), steps
         )
