@@ -8,7 +8,7 @@ import textwrap
 import tomllib
 from pathlib import Path
 
-from odefit import library
+import odefit.library
 from odefit.cli.exit_statuses import DONE
 from odefit.common.errors import InputError
 
@@ -37,11 +37,11 @@ def run(options: argparse.Namespace) -> int:
             )
         _list_all()
         return DONE
-    file = library.path(options.name)
+    file = odefit.library.path(options.name)
     if options.copy is not None:
         print(_copied(file.parent, Path(options.copy)))
         return DONE
-    known = library.reference(options.name)
+    known = odefit.library.reference(options.name)
     print(f"{known.name}: {NOISE[known.noise]} data; papers: {', '.join(known.papers)}")
     print(f"\n{textwrap.fill(' '.join(known.source.split()), WIDTH)}\n")
     values = {**known.parameters, **known.initial}
@@ -57,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
 def _list_all() -> None:
     """Print one line for each problem."""
     rows = [("problem", "states", "unknowns", "data")]
-    for name in library.names():
-        raw = tomllib.loads(library.path(name).read_text(encoding="utf-8"))
-        known = library.reference(name)
+    for name in odefit.library.names():
+        raw = tomllib.loads(odefit.library.path(name).read_text(encoding="utf-8"))
+        known = odefit.library.reference(name)
         unknowns = str(len(known.parameters) + len(known.initial))
         rows.append((name, str(len(raw["ode"])), unknowns, NOISE[known.noise]))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
