@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.problem.problem import Problem
-from odefit.problem.variants.parts import separate_parts
+from odefit.problem.variants.parts import Part, part_with, separate_parts
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.evaluation import Evaluation
 from odefit.simulation.forward import ForwardMap
@@ -51,14 +50,8 @@ class Blocks:
             return None
         blocks, noise = [], False
         for part in separate_parts(problem):
-            shared = {
-                part.problem.keys[k]: float(vector[place])
-                for k, place in enumerate(part.places.tolist())
-                if place in part.shared
-            }
-            noise |= bool(shared)
-            held = part.problem.with_unknowns(fix=shared) if shared else part.problem
-            block = _block(forward, held, part.own, vector)
+            noise |= bool(part.shared)
+            block = _block(forward, part, vector)
             if block is None:
                 return None
             blocks.append(block)
@@ -85,9 +78,25 @@ class Blocks:
         return vector
 
 
-def _block(forward: ForwardMap, held: Problem, own: IntArray, vector: Array) -> Block | None:
-    """Return the block of a part, with its unknowns in the order of `own`."""
+def block_with(forward: ForwardMap, index: int, vector: Array) -> Block | None:
+    """Return the experiments on which one unknown acts, with their own unknowns.
+
+    Unknowns that act on other experiments as well are held at their values in `vector`, shape (n,).
+    None is returned if the unknown acts on all experiments, or if one cannot be integrated.
+    """
+    part = None if forward.nodes is not None else part_with(forward.problem, index)
+    return None if part is None else _block(forward, part, vector)
+
+
+def _block(forward: ForwardMap, part: Part, vector: Array) -> Block | None:
+    """Return the block of a part, whose shared unknowns are held."""
+    shared = {
+        part.problem.keys[k]: float(vector[place])
+        for k, place in enumerate(part.places.tolist())
+        if place in part.shared
+    }
+    held = part.problem.with_unknowns(fix=shared) if shared else part.problem
     _, engine, tolerance, _, steps, controlled = forward.arguments
     alone = ForwardMap(held, engine, tolerance, None, steps, controlled)
-    at = alone.evaluate(vector[own], UNDECIDED)
-    return Block(alone, own, at) if isinstance(at, Evaluation) else None
+    at = alone.evaluate(vector[part.own], UNDECIDED)
+    return Block(alone, part.own, at) if isinstance(at, Evaluation) else None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit import Control, ForwardMap, Model, Problem, Start, Status
+from odefit import Control, Experiment, ForwardMap, Model, Problem, Start, Status
 from odefit.methods.automatic.doubt import STARTS, doubt_of, lost_unknowns
 from odefit.methods.automatic.elsewhere import (
     DECADES,
@@ -125,6 +125,42 @@ def test_a_start_that_holds_a_lost_unknown_where_it_acts_finds_the_better_optimu
     assert held.cost == pytest.approx(4.9977, abs=1e-3)
     free = FINAL.run(forward, 0, plateau, Control())
     assert free.cost == pytest.approx(5.931, abs=1e-3)
+
+
+def test_a_lost_unknown_of_one_experiment_is_first_searched_for_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other one takes part only when the search goes on with all unknowns."""
+    times, rates = np.linspace(0.2, 3.0, 8), {"A": 0.6, "B": 1.7}
+    experiments = [
+        Experiment(
+            name, {"t": times, "x": 3 * np.exp(-k * times) + 0.01 * np.cos(9 * times)}, t0=0.0
+        )
+        for name, k in rates.items()
+    ]
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        experiments=experiments,
+        parameters={"k": {"lower": 1e-6, "upper": 1e6, "scale": "log10", "per_experiment": True}},
+        initial={"x": {"lower": 0.1, "upper": 100.0}},
+    )
+    forward = ForwardMap(problem)
+    ran: list[int] = []
+    run = type(FINAL).run
+
+    def counted(self: object, forward: ForwardMap, *rest: object) -> object:
+        ran.append(len(forward.problem.conditions))
+        return run(self, forward, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(FINAL), "run", counted)
+    lost = forward.problem.keys.index("k[A]")
+    end = np.array([3.0 if key == "x" else 1e5 if key == "k[A]" else 1.7 for key in problem.keys])
+    found = HeldSearch(FINAL, end, (lost,)).run(forward, 0, Control())
+    assert ran == [1, 1, 2]
+    assert dict(zip(problem.keys, found.vector, strict=True)) == pytest.approx(
+        {"k[A]": 0.6, "k[B]": 1.7, "x": 3.0}, rel=0.02
+    )
+    assert found.start[lost] != end[lost]
 
 
 @pytest.mark.slow

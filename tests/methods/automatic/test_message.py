@@ -1,6 +1,7 @@
 """Tests of the reasoning of the automatic method in words."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +34,15 @@ def test_routes_that_disagree_come_first() -> None:
     assert said.startswith(
         "the routes disagree: single shooting found a better fit than multiple shooting. "
     )
+
+
+def test_a_route_that_returned_to_the_best_end_does_not_disagree() -> None:
+    """Its starts began there, and are no evidence, but they found nothing else."""
+    evidence = replace(found(), alike=(BEST,))
+    returned = Route("single shooting elsewhere", 6, 0, 0, 2.0, 0.1, "", cost=BEST.cost)
+    assert "disagree" not in message_of(evidence, [SHOOTING, returned], None)
+    worse = replace(returned, cost=BEST.cost + 1.0)
+    assert "disagree" in message_of(evidence, [SHOOTING, worse], None)
 
 
 def test_an_optimum_that_was_reached_once() -> None:

@@ -23,10 +23,10 @@ from odefit.methods.estimate import Doubt, Start
 from odefit.methods.fit_quality.goodness import CLEARLY_GOOD, assess_goodness
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.methods.fit_quality.noise_fit import NoiseFit
-from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.cost_tolerance import CostTolerance, close
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.variants.features import switches
-from odefit.problem.variants.sizes import sizes_at
+from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
@@ -47,6 +47,8 @@ WEAK_HITS, WEAK_MORE = 5, 2
 number added for each further unknown; starts that hold these must find nothing better, either."""
 
 FEW_UNKNOWNS = 12  # number of unknowns up to which these starts are required
+
+NEAR = 1e-3  # relative difference of unknowns up to which two ends are the same
 
 SHOOTING_ALONE = (SHOOTING, ELSEWHERE, HALVING, ITERATED)
 """Routes of one family, whose searches follow a trajectory from its beginning."""
@@ -69,6 +71,8 @@ class Doubts:
         self._last: tuple[Start, Doubt | None] | None = None
         self._routes, self._lost, self._weak = routes, False, 0  # _weak: lost unknowns of the best
         self._seen: set[int] = set()
+        self._known: list[tuple[Array, BoolArray]] = []  # ends, and which unknowns are lost there
+        self._sizes = expected_sizes(forward.problem)
 
     def of(self, alike: Sequence[Start], fit: NoiseFit) -> tuple[Doubt | None, bool]:
         """Return the doubt of the best of ends that are alike, and whether to look elsewhere first.
@@ -139,9 +143,13 @@ class Doubts:
         for end in (s for r in self._routes for s in r.starts):
             if end.cost <= highest and end.index not in self._seen:
                 self._seen.add(end.index)
+                if any(close(end.vector, v, NEAR, self._sizes, lost) for v, lost in self._known):
+                    continue  # the same unknowns are lost
                 doubt = doubt_of(self._forward, end, explained)
-                if doubt is not None:
-                    self._elsewhere.hold(end, doubt.lost)
+                names = () if doubt is None else doubt.lost
+                lost = np.array([key in names for key in self._forward.problem.keys])
+                self._known.append((end.vector, lost))
+                self._elsewhere.hold(end, names)
 
 
 def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:

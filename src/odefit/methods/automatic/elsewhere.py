@@ -28,6 +28,7 @@ from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.variants.start_ranges import Range, ranges
 from odefit.simulation import ForwardMap
+from odefit.simulation.blocks import Block, block_with
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 DECADES = (2.0, 4.0, 8.0)
@@ -73,13 +74,33 @@ class HeldSearch:
     lost: tuple[int, ...]
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
-        """Return the end of start number `index`, which at first holds one of them fixed."""
-        problem, k = forward.problem, self.lost[index % len(self.lost)]
-        values = self._acting(forward, k)
-        if not len(values):
+        """Return the end of start number `index`, which at first holds one of them fixed.
+
+        An unknown that acts on some experiments alone is first searched for among these, with all
+        that they share with others held.
+        """
+        k, number = self.lost[index % len(self.lost)], index // len(self.lost)
+        block = block_with(forward, k, self.end)
+        if block is None:
+            found = self._held(forward, self.end, k, number, index, control)
+        else:
+            place = int(np.flatnonzero(block.places == k)[0])
+            end = self.end[block.places]
+            found = self._held(block.forward, end, place, number, index, control)
+            found = None if found is None else _as_all(found, self.end, block)
+        if found is None:
             return WideSearch(self.method).run(forward, index, control)
-        number = index // len(self.lost)
-        point = self.end.copy()
+        return found if block is None else _gone_on(found, self.method, forward, control)
+
+    def _held(
+        self, forward: ForwardMap, end: Array, k: int, number: int, index: int, control: Control
+    ) -> Start | None:
+        """Return the end of a search that holds unknown `k` at first; None where it never acts."""
+        problem = forward.problem
+        values = _acting(forward, end, k)
+        if not len(values):
+            return None
+        point = end.copy()
         turn, far = divmod(number, 2)
         place = FAR[turn % len(FAR)] * len(values) if far else (turn + 1) * (turn + 2) // 2
         point[k] = values[int(place) % len(values)]
@@ -88,19 +109,27 @@ class HeldSearch:
         begun = self.method.run(forward.of(with_bounds(problem, bounds)), index, point, control)
         return _gone_on(begun, self.method, forward, control)
 
-    def _acting(self, forward: ForwardMap, k: int) -> Array:
-        """Return the values of an unknown at which it changes the cost, the lowest cost first."""
-        problem = forward.problem
-        u = (np.arange(SCREENED) + 0.5) / SCREENED
-        points = np.tile(self.end, (SCREENED, 1))
-        points[:, k] = _spread(problem.unknowns[k], ranges(problem)[k], DECADES[0], u)
-        points = np.clip(points, problem.lower, problem.upper)
-        base, costs = (
-            forward.cost(self.end, UNDECIDED),
-            np.array([forward.cost(point, UNDECIDED) for point in points]),
-        )
-        acts = np.isfinite(costs) & (np.abs(costs - base) > ACTS * abs(base))
-        return np.asarray(points[acts, k][np.argsort(costs[acts], kind="stable")])
+
+def _as_all(found: Start, end: Array, block: Block) -> Start:
+    """Return the end of a search in a block as one of all unknowns, the others as in `end`."""
+    start, vector = end.copy(), end.copy()
+    start[block.places], vector[block.places] = found.start, found.vector
+    return replace(found, start=start, vector=vector)
+
+
+def _acting(forward: ForwardMap, end: Array, k: int) -> Array:
+    """Return the values of an unknown at which it changes the cost, the lowest cost first."""
+    problem = forward.problem
+    u = (np.arange(SCREENED) + 0.5) / SCREENED
+    points = np.tile(end, (SCREENED, 1))
+    points[:, k] = _spread(problem.unknowns[k], ranges(problem)[k], DECADES[0], u)
+    points = np.clip(points, problem.lower, problem.upper)
+    base, costs = (
+        forward.cost(end, UNDECIDED),
+        np.array([forward.cost(point, UNDECIDED) for point in points]),
+    )
+    acts = np.isfinite(costs) & (np.abs(costs - base) > ACTS * abs(base))
+    return np.asarray(points[acts, k][np.argsort(costs[acts], kind="stable")])
 
 
 def _gone_on(begun: Start, method: SingleShooting, forward: ForwardMap, control: Control) -> Start:

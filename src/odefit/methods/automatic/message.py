@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -26,7 +27,11 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
     reached = [r for r in others if r.hits]
     # Most searches of successive halving are abandoned before they end.
     whole = [r for r in others if r.name != HALVING.name]
-    missed = [r for r in whole if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE]
+    missed = [
+        r
+        for r in whole
+        if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE and not _there(r, evidence)
+    ]
     sentences = []
     if missed and reached:
         names = _listed([r.name for r in missed])
@@ -47,6 +52,12 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
     if told_cause(evidence, cause) is not None:
         sentences.append(f"{cause} ended the search before the evidence was complete")
     return ". ".join(s[0].upper() + s[1:] if i else s for i, s in enumerate(sentences))
+
+
+def _there(route: Route, evidence: Evidence) -> bool:
+    """Return whether an end of a route is the best one, though none that counts as evidence."""
+    highest = max((s.cost for s in evidence.alike), default=-math.inf)
+    return route.cost is not None and route.cost <= highest
 
 
 def told_cause(evidence: Evidence, cause: Cause | None) -> Cause | None:

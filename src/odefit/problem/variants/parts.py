@@ -95,6 +95,24 @@ def separate_parts(problem: Problem) -> tuple[Part, ...]:
     return tuple(p for p in parts if p is not None) if all(parts) else ()
 
 
+def part_with(problem: Problem, index: int) -> Part | None:
+    """Return the part made of the experiments on which one unknown acts.
+
+    The unknowns that act on other experiments as well are shared. None is returned if the unknown
+    acts on all experiments or on none, or if the part cannot be separate.
+    """
+    field = VectorField.of(problem.model, problem.conditions)
+    acting = [
+        values | noise for values, noise in (_acting(problem, c, field) for c in problem.conditions)
+    ]
+    members = tuple(k for k, unknowns in enumerate(acting) if index in unknowns)
+    if not 0 < len(members) < len(acting):
+        return None
+    inside = set[int]().union(*(acting[k] for k in members))
+    outside = set[int]().union(*(u for k, u in enumerate(acting) if k not in members))
+    return part_of(problem, Group(frozenset(inside), members), frozenset(inside & outside))
+
+
 def _acting(
     problem: Problem, condition: Condition, field: VectorField
 ) -> tuple[set[int], set[int]]:
