@@ -162,7 +162,7 @@ def test_algebraic_equations_have_one_by_a_tighter_tolerance() -> None:
 
 def test_lsoda_refuses_sensitivities() -> None:
     field = ForwardMap(decay()).field
-    with pytest.raises(InputError, match="states alone"):
+    with pytest.raises(InputError, match="only states"):
         LsodaEngine(field, SensitivityPattern(1, frozenset()), 1e-9)
 
 

@@ -133,7 +133,7 @@ def test_other_tables_are_refused(tmp_path: Path, statement: str) -> None:
     path = tmp_path / "file"
     keep(path, a=1)
     execute(path, statement)
-    with pytest.raises(InputError, match="its tables are others"):
+    with pytest.raises(InputError, match="its tables are not those of a checkpoint"):
         checkpoint(path)
 
 
@@ -143,7 +143,7 @@ def test_a_view_in_place_of_a_table_is_refused(tmp_path: Path) -> None:
     keep(path, a=1)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT * FROM n"
     execute(path, "DROP TABLE records", f"CREATE VIEW records AS {endless}")
-    with pytest.raises(InputError, match="its tables are others"):
+    with pytest.raises(InputError, match="its tables are not those of a checkpoint"):
         checkpoint(path)
 
 

@@ -120,7 +120,7 @@ def test_covariance_and_optimality_are_those_of_the_single_integration(name: str
     other = assess_uncertainty(through, vector, evaluation)
     if forward.likelihood:
         # The rows of the condensed problem are no measurements: they have no leverages.
-        assert "maximum of the likelihood" in other.sentence
+        assert "maximum likelihood estimate" in other.sentence
         assert (other.standard_errors <= one.standard_errors).all()
         return
     assert other.standard_errors == pytest.approx(one.standard_errors, rel=1e-4)
