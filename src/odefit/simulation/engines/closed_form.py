@@ -116,12 +116,14 @@ class ClosedForm:
     def eigenvectors(self, values: Values) -> Eigenvectors | None:
         """Return the eigenvectors at some values of the scalars; None where digits are lost."""
         key = values.scalars.tobytes(), values.scalar_sensitivities.tobytes()
-        if self._last is None or self._last[0] != key:
+        last = self._last  # which another thread may replace
+        if last is None or last[0] != key:
             changes = values.scalar_sensitivities.reshape(len(values.scalars), self._directions)
             with np.errstate(all="ignore"):
                 coefficients = self._equations.at(values.scalars, changes)
-                self._last = key, Eigenvectors.of(*coefficients, circles=self._equations.circles)
-        return self._last[1]
+                last = key, Eigenvectors.of(*coefficients, circles=self._equations.circles)
+            self._last = last
+        return last[1]
 
     def integrate(self, segment: Segment, initial: Values) -> SegmentSolution | None:
         """Return states and sensitivities at the segment's times; None where digits are lost."""
@@ -214,9 +216,10 @@ class Eigenvectors:
         None is returned where digits are lost.
         """
         key = times.tobytes()
-        if self._last is None or self._last[0] != key:
-            self._last = key, self.functions(times, self._half)
-        found, half = self._last[1], self._half
+        last = self._last  # which another thread may replace
+        if last is None or last[0] != key:
+            self._last = last = key, self.functions(times, self._half)
+        found, half = last[1], self._half
         m = sensitivities.shape[1]
         y = self.inverse @ states
         exponentials = found.exponentials[half]
