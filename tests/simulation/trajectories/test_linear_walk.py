@@ -11,7 +11,7 @@ import pytest
 from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.simulation import Failure
 from odefit.simulation.trajectories.linear_walk import LinearWalk, is_linear
-from tests.simulation.numerics import by_unknown, evaluated, integrated
+from tests.simulation.numerics import Array, by_unknown, differences, evaluated, integrated
 
 ORAL = Model(ode={"gut": "-ka*gut", "blood": "ka*gut - ke*blood + leak"})
 VALUES = np.array([1.1, 0.13, 0.02, 0.8, 2.0])
@@ -57,6 +57,46 @@ def test_states_and_sensitivities_are_those_of_the_taylor_method(name: str) -> N
     alone = ForwardMap(problem).trajectory(VALUES, sensitivities=False)
     assert not isinstance(alone, Failure)
     assert alone.states == pytest.approx(found.states, rel=1e-13)
+
+
+LATE = {
+    "lag": [Event((f"{12 * k} + ka",), {"gut": "gut + F*5"}) for k in range(9)],
+    "lag and known times": [
+        *[Event((f"{12 * k} + 3*ke",), {"gut": "0.5*gut + F*5"}) for k in range(9)],
+        Event((20.0,), {"blood": "blood - 1"}),
+    ],
+    "at measurements": [
+        Event((f"{12 * k} + 10*(ka - 1.1)",), {"gut": "gut + F*5"}, measured="after")
+        for k in range(9)
+    ],
+    "at the start": [Event((f"{12 * k} + ka - 1.1",), {"gut": "gut + F*5"}) for k in range(9)],
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_events_at_unknown_times_are_those_of_the_taylor_method(name: str) -> None:
+    problem = dosed(LATE[name])
+    with patch.object(LinearWalk, "located", autospec=True, side_effect=LinearWalk.located) as used:
+        found = integrated(ForwardMap(problem), VALUES)
+    assert used.called
+    other = integrated(ForwardMap(problem, "heyoka"), VALUES)
+    assert found.states == pytest.approx(other.states, rel=1e-10, abs=1e-11)
+    ours, theirs = by_unknown(found, 5), by_unknown(other, 5)
+    assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-10)
+    alone = ForwardMap(problem).trajectory(VALUES, sensitivities=False)
+    assert not isinstance(alone, Failure)
+    assert alone.states == pytest.approx(found.states, rel=1e-13)
+
+
+def test_sensitivities_to_a_lag_are_those_of_differences() -> None:
+    problem = dosed(LATE["lag"])
+    forward = ForwardMap(problem)
+    found = by_unknown(integrated(forward, VALUES), 5)
+
+    def states(vector: Array) -> Array:
+        return integrated(forward, vector).states
+
+    assert found == pytest.approx(differences(states, VALUES), rel=1e-6, abs=1e-8)
 
 
 @pytest.mark.parametrize(

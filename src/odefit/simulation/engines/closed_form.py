@@ -254,6 +254,10 @@ class Eigenvectors:
         of_integrals = _of_integrals(each, rows, times, integrals, of_exponentials)
         return Functions(exponentials, integrals, of_exponentials, of_integrals)
 
+    def states(self, coordinates: Complex) -> Array:
+        """Return the states, or their changes, with these coordinates, shape (n, ...)."""
+        return _real(self.vectors, coordinates)
+
 
 def summed(vectors: Complex, modes: Complex, r: Complex) -> tuple[Array, Array] | None:
     """Return states and sensitivities, shapes (k, n) and (k, n, m); None where digits are lost.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -28,18 +29,29 @@ STEP = 12_000.0  # time of a product with known factors, in ns
 Assignment = Mapping[str, Expression]
 
 
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """The way of a condition through its events.
+class Step(NamedTuple):
+    """A step of a walk: an event or a time without one, then a row of the trajectory.
 
-    Each step is an event, by its number (`event` is not negative) or a time without one, by the
-    number of its length among `durations`; then the row of the trajectory that it leads to, -1 if
-    there is none.
+    `event` and `length` are numbers of an event and of a duration, `row` that of a row; -1 if there
+    is none. `change` has the changes of the event's time along the directions, shape (m,).
     """
 
-    assignments: Sequence[tuple[Assignment, float]]  # each with the time of its first use
+    event: int
+    length: int
+    row: int
+    change: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The steps of a condition through its events.
+
+    Each of the `assignments` has the time of its first use and the number of its uses.
+    """
+
+    assignments: Sequence[tuple[Assignment, float, int]]
     durations: Array
-    steps: Sequence[tuple[int, int, int]]  # event, duration, row
+    steps: Sequence[Step]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,37 +81,76 @@ class LinearWalk:
 
     def __init__(self, propagation: Propagation) -> None:
         self._propagation = propagation
-        self._plans: dict[int, tuple[Sequence[TimelineEntry], _Plan]] = {}
+        self._plans: dict[int, tuple[Sequence[TimelineEntry], Plan]] = {}
+
+    @classmethod
+    def of(cls, propagation: Propagation) -> LinearWalk | None:
+        """Return the walk of a condition; None where equations or events are not linear."""
+        field, condition = propagation.field, propagation.condition
+        if propagation.closed_form() is None or not is_linear(condition, field.states):
+            return None
+        return cls(propagation)
 
     def __call__(
         self, vector: Array, sizes: Array, begun: Values, entries: Sequence[TimelineEntry]
     ) -> Rows | None:
         """Return the rows of all entries; None where another engine has to integrate."""
-        propagation = self._propagation
-        form = propagation.closed_form()
-        vectors = None if form is None or cut_off().reached else form.eigenvectors(begun)
-        if vectors is None:
-            return None
         if id(entries) not in self._plans:
-            self._plans[id(entries)] = entries, _plan(entries, propagation.condition.t0)
-        plan = self._plans[id(entries)][1]
-        if not len(plan.durations) or not vectors.can_reach(float(plan.durations.max())):
+            self._plans[id(entries)] = entries, _plan(entries, self._propagation.condition.t0)
+        return self.through(vector, sizes, begun, self._plans[id(entries)][1])
+
+    def located(
+        self,
+        vector: Array,
+        sizes: Array,
+        begun: Values,
+        times: Array,
+        schedule: Mapping[float, Sequence[tuple[Assignment, Array | None, bool]]],
+    ) -> Rows | None:
+        """Return the rows at increasing times, with events at times that depend on the unknowns.
+
+        Each event has its assignment, the changes of its time along the directions, and whether
+        measurements at its time see the values after it. None is returned where another engine has
+        to integrate.
+        """
+        time = self._propagation.condition.t0
+        end = float(times[-1]) if len(times) else time
+        if not np.isfinite(end):
+            return None
+        plans, rows = Plans(), {at: row for row, at in enumerate(times.tolist())}
+        for stop in sorted({time, end, *(t for t in schedule if t <= end)}):
+            for at in [*times[(times > time) & (times < stop)].tolist(), stop]:
+                if at > time:
+                    plans.pass_on(at - time, rows.get(at, -1))
+                    time = at
+            events = schedule.get(stop, ())
+            after = any(measured_after for _, _, measured_after in events)
+            if stop < end or after:
+                for assignment, change, _ in events:
+                    plans.event(assignment, stop, change)
+            if after and stop in rows:
+                plans.row(rows[stop])
+        return self.through(vector, sizes, begun, plans.plan())
+
+    def through(self, vector: Array, sizes: Array, begun: Values, plan: Plan) -> Rows | None:
+        """Return the rows of a plan; None where another engine has to integrate."""
+        form = self._propagation.closed_form()
+        vectors = None if form is None or cut_off().reached else form.eigenvectors(begun)
+        if vectors is None or not len(plan.durations):
+            return None
+        if not vectors.can_reach(float(plan.durations.max())):
             return None
         with np.errstate(all="ignore"):
-            changes = [
-                _change(propagation, vectors, vector, sizes, begun, assignment, time)
-                for assignment, time in plan.assignments
-            ]
-            found = _walked(vectors, plan, changes, begun)
+            found = _Walked(self._propagation, vectors, vector, sizes, begun).through(plan)
         count_work(STEP * len(plan.steps) / NANOSECONDS)
         return found
 
 
 def is_linear(condition: Condition, states: Sequence[str]) -> bool:
-    """Return whether all events of a condition are at known times, and change states linearly."""
-    if condition.located or not all(
-        name in states for assignment in condition.assignments for name in assignment
-    ):
+    """Return whether no event waits for a condition, and all change the states alone, linearly."""
+    if any(event.time is None for event in condition.located):
+        return False
+    if any(name not in states for assignment in condition.assignments for name in assignment):
         return False
     seen: set[Expression] = set()
     for assignment in condition.assignments:
@@ -125,105 +176,163 @@ def _linear(expression: Expression, condition: Condition, states: Sequence[str])
     return not ca.depends_on(ca.jacobian(value.sx, column), column)
 
 
-def _plan(entries: Sequence[TimelineEntry], t0: float) -> _Plan:
-    numbers: dict[tuple[tuple[str, Expression], ...], int] = {}
-    assignments: list[tuple[Assignment, float]] = []
-    lengths: dict[float, int] = {}
-    steps: list[tuple[int, int, int]] = []
-    time = t0
+class Plans:
+    """Makes a plan, step by step."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[tuple[str, Expression], ...], int] = {}
+        self._assignments: list[tuple[Assignment, float, int]] = []
+        self._lengths: dict[float, int] = {}
+        self._steps: list[Step] = []
+
+    def event(self, assignment: Assignment, time: float, change: Array | None = None) -> None:
+        """Add an event at a time that changes along the directions, shape (m,)."""
+        key = tuple(sorted(assignment.items(), key=lambda item: item[0]))
+        number = self._numbers.setdefault(key, len(self._numbers))
+        if number == len(self._assignments):
+            self._assignments.append((assignment, time, 0))
+        first, begun, uses = self._assignments[number]
+        self._assignments[number] = first, begun, uses + 1
+        self._steps.append(Step(number, -1, -1, change))
+
+    def pass_on(self, duration: float, row: int) -> None:
+        """Add a time without an event, which leads to a row."""
+        number = self._lengths.setdefault(duration, len(self._lengths))
+        self._steps.append(Step(-1, number, row))
+
+    def row(self, row: int) -> None:
+        """Add a row with the values after the events of its time."""
+        self._steps.append(Step(-1, -1, row))
+
+    def plan(self) -> Plan:
+        """Return the plan."""
+        return Plan(self._assignments, np.array(list(self._lengths)), self._steps)
+
+
+def _plan(entries: Sequence[TimelineEntry], t0: float) -> Plan:
+    plans, time = Plans(), t0
     for entry in entries:
         for assignment in entry.events:
-            key = tuple(sorted(assignment.items(), key=lambda item: item[0]))
-            if key not in numbers:
-                numbers[key] = len(assignments)
-                assignments.append((assignment, time))
-            steps.append((numbers[key], -1, -1))
+            plans.event(assignment, time)
         if entry.row_after >= 0:
-            steps.append((-1, -1, entry.row_after))
+            plans.row(entry.row_after)
         if entry.segment is None:
             continue
         for end, row in zip(entry.segment.times.tolist(), entry.rows, strict=True):
-            steps.append((-1, lengths.setdefault(end - time, len(lengths)), row))
+            plans.pass_on(end - time, row)
             time = end
-    return _Plan(assignments, np.array(list(lengths)), steps)
+    return plans.plan()
 
 
-def _change(
-    propagation: Propagation,
-    vectors: Eigenvectors,
-    vector: Array,
-    sizes: Array,
-    begun: Values,
-    assignment: Assignment,
-    time: float,
-) -> _Change:
-    """Return an event in the coordinates of the eigenvectors, from its values at unit vectors."""
-    n, m = begun.sensitivities.shape
-    still = np.zeros((n, m))
+class _Walked:
+    """One walk, in the coordinates of the eigenvectors."""
 
-    def after(states: Array) -> Values:
-        before = begun._replace(states=states, sensitivities=still)
-        return propagation.after_event(assignment, time, vector, sizes, before)
+    def __init__(
+        self,
+        propagation: Propagation,
+        vectors: Eigenvectors,
+        vector: Array,
+        sizes: Array,
+        begun: Values,
+    ) -> None:
+        self._propagation, self._vectors, self._begun = propagation, vectors, begun
+        self._vector, self._sizes = vector, sizes
+        self._y = vectors.inverse @ begun.states
+        self._r = vectors.inverse @ begun.sensitivities
 
-    zero, units = after(np.zeros(n)), [after(unit) for unit in np.eye(n)]
-    matrix = np.stack([unit.states - zero.states for unit in units], axis=1)
-    along = np.stack([unit.sensitivities - zero.sensitivities for unit in units], axis=2)
-    w, v = vectors.inverse, vectors.vectors
-    constant, constant_along = w @ zero.states, w @ zero.sensitivities
-    if not along.any() and np.array_equal(matrix, np.eye(n)):
-        return _Change(constant, constant_along, None, None)
-    turned = np.tensordot(w, along, axes=(1, 0)) @ v
-    return _Change(constant, constant_along, w @ matrix @ v, turned)
-
-
-def _walked(
-    vectors: Eigenvectors, plan: _Plan, changes: Sequence[_Change], begun: Values
-) -> Rows | None:
-    """Go through the steps of a plan; None is returned where digits are lost."""
-    n, m = begun.sensitivities.shape
-    y, r = vectors.inverse @ begun.states, vectors.inverse @ begun.sensitivities
-    functions = vectors.functions(plan.durations, np.arange(n))
-    factors = np.ascontiguousarray(functions.exponentials.T)
-    moved, along, every = vectors.moved, vectors.along, len(vectors.moved) == m
-    weights = forces = forces_along = forced_weights = None
-    if len(moved):
-        weights = np.ascontiguousarray(functions.of_exponentials.transpose(1, 0, 2))
-    if vectors.forced:
-        integrals = functions.integrals.T
-        forces = integrals * vectors.constant
-        forces_along = integrals[:, :, None] * vectors.constant_along
+    def through(self, plan: Plan) -> Rows | None:
+        """Go through the steps of a plan; None is returned where digits are lost."""
+        vectors = self._vectors
+        n, m = self._begun.sensitivities.shape
+        functions = vectors.functions(plan.durations, np.arange(n))
+        factors = np.ascontiguousarray(functions.exponentials.T)
+        moved, along, every = vectors.moved, vectors.along, len(vectors.moved) == m
+        weights = forces = forces_along = forced_weights = None
         if len(moved):
-            forced_weights = functions.of_integrals.transpose(1, 0, 2) * vectors.constant
-    rows, modes, modes_along = [], [], []
-    for event, length, row in plan.steps:
-        if event >= 0:
-            change = changes[event]
-            if change.matrix is None:
-                y, r = y + change.constant, r + change.constant_along
-            else:
-                r = change.matrix @ r + change.along @ y + change.constant_along
-                y = change.matrix @ y + change.constant
-        elif length >= 0:
-            factor = factors[length]
-            r = factor[:, None] * r
-            if weights is not None:
-                weight = weights[length] * y
-                if forced_weights is not None:
-                    weight = weight + forced_weights[length]
-                added = (weight[:, None] @ along)[:, 0]
-                if every:
-                    r += added
-                else:
-                    r[:, moved] += added
-            y = factor * y
-            if forces is not None and forces_along is not None:
-                y, r = y + forces[length], r + forces_along[length]
-        if row >= 0:
-            rows.append(row)
-            modes.append(y)
-            modes_along.append(r)
-    if not rows:
-        return None
-    stacked = np.transpose(modes_along, (1, 0, 2))
-    found = summed(vectors.vectors, np.transpose(modes), stacked)
-    return None if found is None else Rows(np.array(rows, dtype=np.intp), *found)
+            weights = np.ascontiguousarray(functions.of_exponentials.transpose(1, 0, 2))
+        if vectors.forced:
+            integrals = functions.integrals.T
+            forces = integrals * vectors.constant
+            forces_along = integrals[:, :, None] * vectors.constant_along
+            if len(moved):
+                forced_weights = functions.of_integrals.transpose(1, 0, 2) * vectors.constant
+        changes = [
+            self._change(assignment, time) if uses > n + 1 else None
+            for assignment, time, uses in plan.assignments
+        ]
+        found: dict[int, tuple[Complex, Complex]] = {}
+        for event, length, row, change in plan.steps:
+            y, r = self._y, self._r
+            if event >= 0:
+                self._happen(plan.assignments[event], changes[event], change)
+            elif length >= 0:
+                factor = factors[length]
+                r = factor[:, None] * r
+                if weights is not None:
+                    weight = weights[length] * y
+                    if forced_weights is not None:
+                        weight = weight + forced_weights[length]
+                    added = (weight[:, None] @ along)[:, 0]
+                    if every:
+                        r += added
+                    else:
+                        r[:, moved] += added
+                y = factor * y
+                if forces is not None and forces_along is not None:
+                    y, r = y + forces[length], r + forces_along[length]
+                self._y, self._r = y, r
+            if row >= 0:
+                found[row] = self._y, self._r
+        if not found:
+            return None
+        modes = np.transpose([y for y, _ in found.values()])
+        stacked = np.transpose([r for _, r in found.values()], (1, 0, 2))
+        both = summed(vectors.vectors, modes, stacked)
+        return None if both is None else Rows(np.array(list(found), dtype=np.intp), *both)
+
+    def _rates(self) -> Complex:
+        """Return the rates of the states."""
+        return self._vectors.values * self._y + self._vectors.constant
+
+    def _happen(
+        self, event: tuple[Assignment, float, int], change: _Change | None, moves: Array | None
+    ) -> None:
+        """Let an event happen, whose time `moves` along the directions."""
+        vectors, y, r = self._vectors, self._y, self._r
+        if moves is not None:
+            r = r + np.outer(self._rates(), moves)
+        if change is None:
+            before = self._begun._replace(states=vectors.states(y), sensitivities=vectors.states(r))
+            after = self._propagation.after_event(
+                event[0], event[1], self._vector, self._sizes, before
+            )
+            y, r = vectors.inverse @ after.states, vectors.inverse @ after.sensitivities
+        elif change.matrix is None:
+            y, r = y + change.constant, r + change.constant_along
+        else:
+            r = change.matrix @ r + change.along @ y + change.constant_along
+            y = change.matrix @ y + change.constant
+        self._y = y
+        self._r = r if moves is None else r - np.outer(self._rates(), moves)
+
+    def _change(self, assignment: Assignment, time: float) -> _Change:
+        """Return an event in the coordinates, from its values at unit vectors."""
+        begun = self._begun
+        n, m = begun.sensitivities.shape
+        still = np.zeros((n, m))
+
+        def after(states: Array) -> Values:
+            before = begun._replace(states=states, sensitivities=still)
+            return self._propagation.after_event(
+                assignment, time, self._vector, self._sizes, before
+            )
+
+        zero, units = after(np.zeros(n)), [after(unit) for unit in np.eye(n)]
+        matrix = np.stack([unit.states - zero.states for unit in units], axis=1)
+        along = np.stack([unit.sensitivities - zero.sensitivities for unit in units], axis=2)
+        w, v = self._vectors.inverse, self._vectors.vectors
+        constant, constant_along = w @ zero.states, w @ zero.sensitivities
+        if not along.any() and np.array_equal(matrix, np.eye(n)):
+            return _Change(constant, constant_along, None, None)
+        turned = np.tensordot(w, along, axes=(1, 0)) @ v
+        return _Change(constant, constant_along, w @ matrix @ v, turned)

@@ -47,7 +47,12 @@ from odefit.simulation.trajectories.located_events import (
     come_to_rest,
     refuse_time,
 )
-from odefit.simulation.trajectories.trajectory import Recording, Trajectory, switched_scalars
+from odefit.simulation.trajectories.trajectory import (
+    Recording,
+    Trajectory,
+    linear_walk,
+    switched_scalars,
+)
 
 MONITORED = 64
 """Number of points in the time ahead between which changes of conditions are sought."""
@@ -84,6 +89,7 @@ class LocatedMap:
             for c in self._comparisons
         ]
 
+        self._walk = None if self._triggers else linear_walk(self.propagation)
         self._waiting = [
             [
                 None if e is None else MovingExpression(e, field, condition, self._indices)
@@ -159,6 +165,11 @@ class _LocatedCourse:
             # The state of the triggers carries over into the experiment.
             begun, before = self._before_experiment(walk, before)
         self.recording.moment(t0, begun)
+        if whole._walk is not None:
+            found = whole._walk.located(self.vector, self.sizes, begun.values, self.times, schedule)
+            if found is not None:
+                self.recording.rows(found.rows, found.states, found.sensitivities)
+                return self.recording.trajectory(whole.unknowns, self.sizes, self.choice)
         self.events.happen(walk, schedule.pop(t0, []), before)
         while walk.time < self.end:
             stop = min([t for t in schedule if t <= self.end], default=self.end)

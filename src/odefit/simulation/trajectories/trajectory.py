@@ -99,20 +99,9 @@ class ConditionMap:
             field, condition, engines, active, minimal_sizes, known=known
         )
         self._switched = switched_scalars(field, condition)
-        self._walk = self._linear_walk()
+        self._walk = linear_walk(self.propagation)
         self._one_segment = not condition.events and not field.algebraic
         self._timelines: dict[bytes, tuple[int, list[TimelineEntry]]] = {}
-
-    def _linear_walk(self) -> LinearWalk | None:
-        """Return the walk through many events of linear equations; None where it is not one."""
-        if self._switched or not self.propagation.repeated:
-            return None
-        if self.propagation.closed_form() is None:
-            return None
-        from odefit.simulation.trajectories.linear_walk import LinearWalk, is_linear
-
-        linear = is_linear(self.condition, self.field.states)
-        return LinearWalk(self.propagation) if linear else None
 
     def _timeline(self, times: Array) -> tuple[int, list[TimelineEntry]]:
         key = times.tobytes()
@@ -206,6 +195,15 @@ class ConditionMap:
             switched={},
             choice=choice,
         )
+
+
+def linear_walk(propagation: Propagation) -> LinearWalk | None:
+    """Return the walk through many events of linear equations; None where it is not one."""
+    if not propagation.repeated or propagation.closed_form() is None:
+        return None
+    from odefit.simulation.trajectories.linear_walk import LinearWalk
+
+    return LinearWalk.of(propagation)
 
 
 def switched_scalars(field: VectorField, condition: Condition) -> dict[str, int]:
