@@ -217,8 +217,10 @@ class RandomUser:
     def choose(self) -> None:
         select = self.one("select")
         if select is not None:
-            count = select.locator("option").count()
-            select.select_option(index=self.random.randrange(count))
+            # Some views offer single experiments alone: users cannot choose what is disabled.
+            offered = select.locator("option:enabled").element_handles()
+            if offered:
+                select.select_option(element=self.random.choice(offered))
 
     def undo(self) -> None:
         self.page.keyboard.press(self.random.choice(["Control+z", "Control+y", "Control+Shift+z"]))
