@@ -71,3 +71,11 @@ def test_inputs_and_large_models_are_left_to_the_engines() -> None:
     assert linear_equations(field({"x": "u - x"}, inputs={"u": "linear"})) is None
     assert linear_equations(field({f"x{i}": f"-x{i}" for i in range(MOST_STATES + 1)})) is None
     assert linear_equations(field({f"x{i}": f"-x{i}" for i in range(MOST_STATES)})) is not None
+
+
+def test_a_division_by_zero_gives_coefficients_that_are_not_finite() -> None:
+    equations = linear_equations(field({"x": "-x/V"}))
+    assert equations is not None
+    with np.errstate(all="ignore"):
+        a, *_ = equations.at(np.zeros(1), np.ones((1, 1)))
+    assert not np.isfinite(a).any()

@@ -42,7 +42,7 @@ class LinearEquations:
         `changes` are those of the scalars, shape (p, m).
         """
         n, m = self.states, changes.shape[1]
-        values = self.coefficients(scalars.tolist(), 1)[:, 0]
+        values = self.coefficients(list(scalars), 1)[:, 0]  # floats would raise at 1/0
         first, second = len(self.matrix), len(self.matrix) + len(self.vector)
         both = np.zeros(n * n + n)
         both[self.matrix] = values[:first]
