@@ -50,7 +50,8 @@ SEARCH_POINTS = 100
 the noise, whose estimate needs many values."""
 
 STATUS_POINTS = 16
-"""The same number for the status, which needs fewer times: its limits are far from the noise."""
+"""Number of times of a series below which the status does not rest on an estimate of its noise: the
+limits of the status are far from the noise, so that fewer times suffice than for the search."""
 
 MAX_NOISE = 0.3
 """Ratio of the noise of a series to the spread of its values above which its signal is not
@@ -74,8 +75,9 @@ pattern. It is also the share of correct answers that are considered doubtful; t
 takes up to a hundred times as long."""
 
 MIN_PATTERN_CHANCE_ESTIMATED = 0.2
-"""The same probability if noise is estimated from the data: the size of the residuals is then
-weaker evidence, and a worse optimum may have hardly larger ones."""
+"""Probability of slow parts by noise below which residuals count as a pattern if the noise is
+estimated from the data: their size is then weaker evidence, and a worse optimum may have hardly
+larger ones."""
 
 MIN_POINTS_FOR_PATTERN = 100
 """Number of residuals of a series below which no pattern is sought: a few residuals of pure noise

@@ -26,7 +26,6 @@ from odefit.simulation.engines.cut_off import NANOSECONDS, count_work
 from odefit.simulation.engines.engine import Integration, SegmentSolution, Values
 from odefit.simulation.engines.registry import TAYLOR, import_problem
 from odefit.simulation.engines.segments import Segment
-from odefit.simulation.engines.steps import OUTPUTS_IN_CLOSED_FORM
 
 if TYPE_CHECKING:
     from odefit.simulation.engines.linear_equations import LinearEquations
@@ -36,22 +35,28 @@ MOST_LOST = 1e3
 
 States lose as many digits, and sensitivities twice as many at worst."""
 
-BEGINNING, OUTPUT = 100_000.0, 2_000.0  # time of eigenvectors, and of the values at a time, in ns
+LOOKED_AT = 16  # number of output times at which these sums are compared with the values
 
-AT_ONCE = 2048  # number of times whose values are computed together
+FASTEST = 1e5
+"""Largest product of an eigenvalue and the time where states act on each other in cycles.
+
+Rounding changes all eigenvalues by a share of the largest one. Without cycles they stand in the
+matrix itself."""
+
+OUTPUTS_IN_CLOSED_FORM = 100
+"""Outputs from which on linear equations that move fast are solved in closed form at once: where
+explicit methods take many steps anyway, their usual limit of steps does not stop them."""
 
 FAST = 1e3
 """Product of an eigenvalue and the time from which on explicit methods take hundreds of steps."""
 
-SHARE = 0.5  # that product over the number of outputs, below which they cost more than the steps
+SHARE = 0.5
+"""Product of an eigenvalue and the time, over the number of outputs, below which outputs cost more
+than explicit steps."""
 
-LOOKED_AT = 16  # number of times at which that is looked at
+AT_ONCE = 2048  # number of output times whose values are computed together
 
-FASTEST = 1e5
-"""Largest product of an eigenvalue and the time where states act on each other in circles.
-
-Rounding changes all eigenvalues by a share of the largest one. Without circles they stand in the
-matrix itself."""
+BEGINNING, OUTPUT = 100_000.0, 2_000.0  # time of the eigenvectors, and of each output, in ns
 
 CLOSE = 0.5
 """Product of the time and a difference of eigenvalues up to which differences of exponentials would
@@ -121,7 +126,7 @@ class ClosedForm:
             changes = values.scalar_sensitivities.reshape(len(values.scalars), self._directions)
             with np.errstate(all="ignore"):
                 coefficients = self._equations.at(values.scalars, changes)
-                last = key, Eigenvectors.of(*coefficients, circles=self._equations.circles)
+                last = key, Eigenvectors.of(*coefficients, cycles=self._equations.cycles)
             self._last = last
         return last[1]
 
@@ -173,9 +178,9 @@ class Eigenvectors:
         inverse: Complex,
         changes: tuple[Array, ...],
         *,
-        circles: bool,
+        cycles: bool,
     ) -> None:
-        self.circles = circles
+        self.cycles = cycles
         constant, along, constant_along = changes
         self.values, self.vectors, self.inverse = values, vectors, inverse
         self.moved = np.flatnonzero(along.any(axis=(1, 2)))
@@ -190,11 +195,11 @@ class Eigenvectors:
 
     @classmethod
     def of(
-        cls, a: Array, b: Array, along: Array, constant_along: Array, *, circles: bool = True
+        cls, a: Array, b: Array, along: Array, constant_along: Array, *, cycles: bool = True
     ) -> Eigenvectors | None:
         """Return the eigenvectors of A; None where there are not enough or A is not finite.
 
-        `circles` is False if no state acts on itself by way of others.
+        `cycles` is False if no state acts on itself by way of others.
         """
         if not all(np.isfinite(part).all() for part in (a, b, along, constant_along)):
             return None
@@ -204,11 +209,11 @@ class Eigenvectors:
         except np.linalg.LinAlgError:
             return None
         order, changes = np.argsort(-values.real, kind="stable"), (b, along, constant_along)
-        return cls(values[order], vectors[:, order], inverse[order], changes, circles=circles)
+        return cls(values[order], vectors[:, order], inverse[order], changes, cycles=cycles)
 
     def can_reach(self, time: float) -> bool:
         """Return whether rounding of the eigenvalues leaves enough digits up to a time."""
-        return not self.circles or float(np.abs(self.values).max()) * time <= FASTEST
+        return not self.cycles or float(np.abs(self.values).max()) * time <= FASTEST
 
     def at(self, times: Array, states: Array, sensitivities: Array) -> tuple[Array, Array] | None:
         """Return states and sensitivities at times after those given, shapes (k, n), (k, n, m).

@@ -34,7 +34,7 @@ class LinearEquations:
     # Of each derivative the place in A followed by b, shape (d,), and the scalar.
     derivative: IntArray
     scalar: IntArray
-    circles: bool  # whether a state acts on itself by way of others
+    cycles: bool  # whether a state acts on itself by way of others
 
     def at(self, scalars: Array, changes: Array) -> tuple[Array, Array, Array, Array]:
         """Return A, b, and their changes along directions, shapes (m, n, n) and (m, n).
@@ -82,11 +82,11 @@ def linear_equations(field: VectorField) -> LinearEquations | None:
         vector=row,
         derivative=places[np.array(derivative, dtype=np.intp)],
         scalar=np.array(scalar, dtype=np.intp),
-        circles=_has_circles(rows, columns, n),
+        cycles=_has_cycles(rows, columns, n),
     )
 
 
-def _has_circles(rows: IntArray, columns: IntArray, n: int) -> bool:
+def _has_cycles(rows: IntArray, columns: IntArray, n: int) -> bool:
     """Return whether a matrix with these nonzeros cannot be made triangular by a permutation."""
     acts = np.zeros((n, n), dtype=bool)
     acts[rows, columns] = rows != columns

@@ -53,10 +53,6 @@ OUTPUTS_ALONE = 200
 few dozen evaluations, and an integration of the states alone takes a third to a tenth of the
 time."""
 
-OUTPUTS_IN_CLOSED_FORM = 100
-"""Outputs from which on linear equations that move fast are solved in closed form at once: where
-explicit methods take many steps anyway, their usual limit of steps does not stop them."""
-
 
 def usual_steps(segment: Segment, steps: int = USUAL_IMPLICIT_STEPS) -> int:
     """Return the steps of a usual implicit integration, including those for outputs."""

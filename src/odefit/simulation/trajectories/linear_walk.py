@@ -17,7 +17,7 @@ import numpy as np
 from odefit.common.arrays import Array, IntArray
 from odefit.expressions.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.condition import Condition
-from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, Symbol, symbols_of
+from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, column_of, symbols_of
 from odefit.simulation.engines.closed_form import Complex, Eigenvectors, summed
 from odefit.simulation.engines.cut_off import NANOSECONDS, count_work, cut_off
 from odefit.simulation.engines.engine import Values
@@ -82,14 +82,6 @@ class LinearWalk:
     def __init__(self, propagation: Propagation) -> None:
         self._propagation = propagation
         self._plans: dict[int, tuple[Sequence[TimelineEntry], Plan]] = {}
-
-    @classmethod
-    def of(cls, propagation: Propagation) -> LinearWalk | None:
-        """Return the walk of a condition; None where equations or events are not linear."""
-        field, condition = propagation.field, propagation.condition
-        if propagation.closed_form() is None or not is_linear(condition, field.states):
-            return None
-        return cls(propagation)
 
     def __call__(
         self, vector: Array, sizes: Array, begun: Values, entries: Sequence[TimelineEntry]
@@ -169,10 +161,7 @@ def _linear(expression: Expression, condition: Condition, states: Sequence[str])
     symbols = ca.SX.sym("x", len(names))
     values = dict(zip(names, symbols_of(symbols), strict=True))
     value = expression.evaluate(values, CasadiAlgebra())
-    moving = [values[name].sx for name in names if name in states]
-    if not isinstance(value, Symbol) or not moving:
-        return True
-    column = ca.vertcat(*moving)
+    column = column_of(values[name] for name in names if name in states)
     return not ca.depends_on(ca.jacobian(value.sx, column), column)
 
 

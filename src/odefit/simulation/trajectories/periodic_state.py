@@ -32,7 +32,8 @@ CONVERGED = 1e-11
 """Change over one period, relative to the states' sizes, at which the state is periodic."""
 
 STAGNATED = 1e-8
-"""The same, if a further step does not reduce it: the accuracy of the integration is reached."""
+"""Change over one period at which the state is periodic if a further step does not reduce it: the
+accuracy of the integration is reached."""
 
 SMALL_STATE = 1e-6
 """Smallest reference size of a state for changes, relative to the largest state."""

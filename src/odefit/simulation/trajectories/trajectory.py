@@ -201,9 +201,10 @@ def linear_walk(propagation: Propagation) -> LinearWalk | None:
     """Return the walk through many events of linear equations; None where it is not one."""
     if not propagation.repeated or propagation.closed_form() is None:
         return None
-    from odefit.simulation.trajectories.linear_walk import LinearWalk
+    from odefit.simulation.trajectories.linear_walk import LinearWalk, is_linear
 
-    return LinearWalk.of(propagation)
+    linear = is_linear(propagation.condition, propagation.field.states)
+    return LinearWalk(propagation) if linear else None
 
 
 def switched_scalars(field: VectorField, condition: Condition) -> dict[str, int]:
