@@ -8,8 +8,14 @@ from scipy.optimize import brentq, least_squares
 from scipy.special import fdtri
 
 import odefit
-from odefit.assessment.parts import Trouble
+from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.common.arrays import Array
+from odefit.fitting.fit_notices import fit_notices
+from odefit.fitting.fit_stages import Wanted
+from odefit.methods.estimate import Doubt, Estimate
+from odefit.methods.running.control import Control
+from odefit.reporting.notices import notice_sentence
+from odefit.result_data.notices import NoticeKind
 
 TIMES = np.array([0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24])
 VALUES = np.array([1.0429, 1.7674, 2.6855, 2.9357, 2.8486, 2.4092, 1.8461, 0.8627, 0.2597, -0.0582])
@@ -84,3 +90,36 @@ def test_a_plain_problem_has_no_fold() -> None:
     result = odefit.fit(problem, odefit.SingleShooting(), start={"ke": 0.15, "V": 0.8})
     assert result.uncertainty is not None
     assert Trouble.BY_PROFILE not in result.uncertainty.trouble.values()
+
+
+def test_unknowns_with_an_interval_by_profile_are_not_said_to_be_hardly_determined() -> None:
+    start = {"ka": 0.3, "ke": 0.25, "V": 0.5}
+    result = odefit.fit(oral_dose(), odefit.SingleShooting(), start=start)
+    doubt = Doubt(("ka", "ke", "V"), 0.19, 16)
+    estimate = Estimate(result.starts, result.status, result.message, doubt=doubt)
+
+    def told(uncertainty: Uncertainty | None) -> list[str]:
+        notices = fit_notices(
+            result.problem,
+            Control(jobs=1),
+            estimate,
+            Wanted(0.95, True, True, False, "as-is"),
+            found=None,
+            uncertainty=uncertainty,
+            opinion=None,
+            misfit=(),
+            found_misfit=None,
+            outliers=(),
+            unproved="",
+            equal=(),
+            near=(),
+            complete=None,
+        )
+        return [notice_sentence(n) for n in notices if n.kind is NoticeKind.SEARCHED_ELSEWHERE]
+
+    assert told(result.uncertainty) == []
+    (sentence,) = told(None)
+    assert sentence.startswith(
+        "ka, ke, V are at a bound or hardly determined at this answer, and its residuals may be "
+        "more than noise; 16 starts"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.fitting.fit_stages import Wanted
 from odefit.fitting.solutions import ambiguity
 from odefit.methods.estimate import Completeness, Doubt, Estimate, Status
@@ -28,7 +29,7 @@ def fit_notices(
     wanted: Wanted,
     *,
     found: Answer | None,
-    assessed: bool,
+    uncertainty: Uncertainty | None,
     opinion: SecondOpinion | None,
     misfit: Sequence[Notice],
     found_misfit: Misfit | None,
@@ -40,6 +41,7 @@ def fit_notices(
 ) -> tuple[Notice, ...]:
     """Return the notices for the user of a fit, in the order of its warnings."""
     forward = ForwardMap(problem) if found is None else found.forward
+    assessed = uncertainty is not None and found_misfit is not None
     unassessed = found is not None and not assessed and control.cut_off.reached
     second = opinion_notice(opinion)
     return (
@@ -55,7 +57,7 @@ def fit_notices(
         *_texts(NoticeKind.NO_CERTIFICATE, [unproved] if unproved else []),
         *([Notice(NoticeKind.NOT_ASSESSED)] if unassessed else []),
         *ambiguity(problem, equal, near, complete),
-        *_searched_elsewhere(estimate.doubt),
+        *_searched_elsewhere(estimate.doubt, uncertainty),
         *_failed_starts(estimate),
     )
 
@@ -148,12 +150,18 @@ def _weighed_down(outliers: Sequence[Outlier]) -> Notice:
     return Notice(NoticeKind.OUTLIERS, {"count": float(len(outliers))}, names)
 
 
-def _searched_elsewhere(doubt: Doubt | None) -> list[Notice]:
-    """Return a notice of an answer with lost unknowns and residuals that do not look like noise."""
-    if doubt is None or not doubt.lost:
+def _searched_elsewhere(doubt: Doubt | None, uncertainty: Uncertainty | None) -> list[Notice]:
+    """Return a notice of an answer with lost unknowns and residuals that may not be noise.
+
+    Unknowns that second derivatives determine (:mod:`odefit.assessment.folds`) are not lost.
+    """
+    trouble = {} if uncertainty is None else uncertainty.trouble
+    lost = () if doubt is None else doubt.lost
+    lost = tuple(key for key in lost if trouble.get(key) is not Trouble.BY_PROFILE)
+    if doubt is None or not lost:
         return []
     numbers = {"starts": float(doubt.starts), "p": doubt.p}
-    return [Notice(NoticeKind.SEARCHED_ELSEWHERE, numbers, doubt.lost)]
+    return [Notice(NoticeKind.SEARCHED_ELSEWHERE, numbers, lost)]
 
 
 def _failed_starts(estimate: Estimate) -> list[Notice]:

@@ -352,7 +352,7 @@ def _notices(state: FitState) -> FitState:
         state.estimate,
         state.wanted,
         found=state.found,
-        assessed=state.uncertainty is not None and state.misfit is not None,
+        uncertainty=state.uncertainty,
         opinion=state.opinion,
         misfit=misfit_notices(state.misfit, state.goodness, state.corroborated),
         found_misfit=state.misfit,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.reporting.numbers import significant
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation.engines.registry import ENGINES
@@ -169,9 +170,13 @@ def _searched_elsewhere(notice: Notice) -> str:
     if not starts:
         tried = "there are no wider ranges to search"
     one = len(notice.names) == 1
+    residuals = (
+        "its residuals are more than noise"
+        if notice.numbers["p"] < SIGNIFICANCE
+        else "its residuals may be more than noise"
+    )
     trouble = (
-        f"{'is' if one else 'are'} at a bound or hardly determined at this answer, and its "
-        "residuals are more than noise"
+        f"{'is' if one else 'are'} at a bound or hardly determined at this answer, and {residuals}"
     )
     if notice.numbers["p"] == 1.0:
         trouble = (
