@@ -27,6 +27,7 @@ from odefit.simulation.engines.registry import (
 )
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory, without_sensitivities
+from odefit.simulation.windows import through_windows
 
 ASKED_ACCURACY = 1e-6
 """Negligible difference, relative to the largest magnitude of the compared quantity."""
@@ -114,7 +115,7 @@ def second_opinion(
         return SecondOpinion(opinion_engine(forward.field, engine).name, None)
     engine = ENGINES[forward.engines.first(forward.field, trajectories[-1].choice)]
     other = _other_family(forward, engine, used_values)
-    theirs = _integrated(forward, other, vector, times)
+    theirs = _integrated(forward, other, vector, times, trajectories)
     if theirs is None:
         return SecondOpinion(other[0], None)
     if noise:
@@ -132,7 +133,7 @@ def second_opinion(
     for further in judging_engines(forward.field, engine):
         if further == other:
             continue
-        theirs = _integrated(forward, further, vector, times)
+        theirs = _integrated(forward, further, vector, times, trajectories)
         values = None if theirs is None else _compared(forward, vector, theirs, noise)
         if values is None:
             continue
@@ -174,10 +175,18 @@ def _integrated(
     engine: Request,
     vector: Array,
     times: Array | None,
+    used: Sequence[Trajectory],
 ) -> Sequence[Trajectory] | None:
-    """Return the trajectories of all experiments by another engine; None if that fails."""
+    """Return the trajectories of all experiments by another engine; None if that fails.
+
+    Where the `used` ones have very many parts, it integrates windows of them.
+    """
     try:
-        return _trajectories(forward.by(*engine), vector, times)
+        other = forward.by(*engine)
+        windows = [through_windows(other, vector, k, one) for k, one in enumerate(used)]
+        if any(one is None for one in windows):
+            return _trajectories(other, vector, times)
+        return [one for one in windows if one is not None]
     except InputError:
         return None  # the engine cannot integrate such equations, or is not installed
 

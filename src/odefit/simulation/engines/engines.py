@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
-from odefit.simulation.engines.closed_form import ClosedForm, ClosedForms
 from odefit.simulation.engines.cut_off import NANOSECONDS, REASON, count_work, cut_off
 from odefit.simulation.engines.engine import (
     LOST_DIGITS,
@@ -40,6 +39,8 @@ from odefit.simulation.engines.engine_choice import (
     after_taylor,
     stiff_everywhere,
 )
+from odefit.simulation.engines.linear.closed_form import ClosedForm
+from odefit.simulation.engines.linear.forms import LinearForms
 from odefit.simulation.engines.making import EngineTask
 from odefit.simulation.engines.needed_accuracy import NeededAccuracy
 from odefit.simulation.engines.registry import (
@@ -111,7 +112,7 @@ class Engines:
         self._step_costs: dict[int, StepCosts] = {}
         self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
         self._watched: dict[VectorField, NarrowFeatures | None] = {}
-        self._closed_forms = ClosedForms(allowed=setting == "auto")
+        self._linear = LinearForms(allowed=setting == "auto")
         self._stopped: dict[float, tuple[StoppedField, Engines]] = {}
         self._of_modes: dict[VectorField, Engines] = {}
 
@@ -119,7 +120,7 @@ class Engines:
         """Return engines with another accuracy of the implicit ones; compiled code is shared."""
         other = Engines(self.setting, tolerance, self.steps, controlled, self.needed)
         other._engines, other._step_costs = self._engines, self._step_costs
-        other._watched, other._closed_forms = self._watched, self._closed_forms
+        other._watched, other._linear = self._watched, self._linear
         return other
 
     def for_another_field(self, needed: NeededAccuracy) -> Engines:
@@ -209,8 +210,10 @@ class Engines:
             return EngineFailure(segment.start, REASON), choice
         only = self._only(field)
         problem = Integration(field, pattern, segment, initial)
-        at_once = repeated or choice.stiff or self._closed_forms.pay(problem)
-        if at_once and (closed := self._closed_forms.solution(problem)) is not None:
+        if (stepped := self._linear.step_by_step(problem)) is not None:
+            return stepped, choice
+        at_once = repeated or choice.stiff or self._linear.pay(problem)
+        if at_once and (closed := self._linear.solution(problem)) is not None:
             return closed, choice
         features = self._features(field)
         if features is not None:
@@ -314,12 +317,12 @@ class Engines:
 
     def _implicit(self, problem: Integration) -> Solved:
         """Integrate what may be stiff, in closed form where the equations are linear."""
-        closed = self._closed_forms.solution(problem)
+        closed = self._linear.solution(problem)
         return closed or self._by(self.implicit_name(problem.field), problem)
 
     def closed_form(self, field: VectorField, pattern: SensitivityPattern) -> ClosedForm | None:
         """Return the closed form of linear equations; None where engines integrate them."""
-        return self._closed_forms.of(field, pattern)
+        return self._linear.closed(field, pattern)
 
     def implicit_solution(
         self,

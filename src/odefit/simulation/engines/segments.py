@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, IntArray
 from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
 
@@ -44,16 +44,73 @@ class Segment:
     def smooth_parts(self) -> list[SmoothPart]:
         """The segment cut at its breakpoints, in the order of time."""
         parts = []
-        start = self.start
-        for end, polynomials in zip(
-            [*self.breakpoints, self.times[-1]], self.polynomials, strict=True
-        ):
-            inside = self.times[(self.times > start) & (self.times <= end)]
+        start, first = self.start, 0
+        ends = np.append(self.breakpoints, self.times[-1])
+        lasts = np.searchsorted(self.times, ends, side="right").tolist()
+        for end, last, polynomials in zip(ends.tolist(), lasts, self.polynomials, strict=True):
+            inside, first = self.times[first:last], last
             end_is_output = bool(len(inside)) and inside[-1] == end
             times = inside if end_is_output else np.append(inside, end)
             parts.append(SmoothPart(start, times, polynomials, end_is_output))
             start = end
         return parts
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The segment cut at its breakpoints and its output times, in the order of time."""
+        ends = np.union1d(self.breakpoints, self.times)
+        starts = np.concatenate([[self.start], ends[:-1]])
+        pieces = self.polynomials[np.searchsorted(self.breakpoints, starts, side="right")]
+        left, *c = np.moveaxis(pieces, 2, 0)
+        s = starts[:, None] - left
+        polynomials = np.stack(
+            [
+                c[0] + s * (c[1] + s * (c[2] + s * c[3])),
+                c[1] + s * (2.0 * c[2] + s * 3.0 * c[3]),
+                c[2] + s * 3.0 * c[3],
+                c[3],
+            ],
+            axis=2,
+        )
+        powers = np.flatnonzero(polynomials.any(axis=(0, 1)))
+        degree = int(powers[-1]) if len(powers) else 0
+        rows = np.searchsorted(self.times, ends)
+        rows[self.times[rows] != ends] = -1
+        classes, lengths = _classes(ends - starts, float(np.abs(ends).max()))
+        kept = np.ascontiguousarray(polynomials[:, :, : degree + 1])
+        powers_of_time = (ends - starts)[:, None] ** np.arange(degree + 1)
+        sizes = (np.abs(kept) * powers_of_time[:, None]).sum(axis=2).max(axis=0)
+        return Steps(ends - starts, classes, lengths, kept, sizes, rows)
+
+
+class Steps(NamedTuple):
+    """The steps of a segment, between breakpoints of the inputs and output times."""
+
+    durations: Array  # shape (k,)
+    classes: IntArray  # number of the length of each step, shape (k,)
+    lengths: Array  # lengths that steps have in common, up to rounding of the times
+    # Coefficients of the inputs by powers of the time since the step's start, (k, inputs, powers).
+    polynomials: Array
+    sizes: Array  # bounds of the magnitudes of the inputs, shape (inputs,)
+    rows: IntArray  # number of the output at the end of each step, or -1
+
+
+ROUNDING = 4.0
+"""Difference of two durations, in units of rounding of the times, up to which they are equal."""
+
+
+def _classes(durations: Array, latest: float) -> tuple[IntArray, Array]:
+    """Return the number of the length of each step, and these lengths."""
+    order = np.argsort(durations, kind="stable")
+    rounding, ordered = ROUNDING * np.spacing(latest), durations[order]
+    begins = np.append(True, np.diff(ordered) > rounding)
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(durations)) - 1
+    if (ordered[last] - ordered[first] > rounding).any():  # one blends into the next
+        return np.arange(len(durations)), durations
+    classes = np.empty(len(durations), dtype=np.intp)
+    classes[order] = np.cumsum(begins) - 1
+    return classes, np.bincount(classes, durations) / np.bincount(classes)
 
 
 def places(segment: Segment, count: int) -> list[tuple[float, Array]]:

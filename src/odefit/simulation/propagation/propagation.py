@@ -15,7 +15,6 @@ from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.binding import Binding, Bound, Computed, scalar_value, unknowns_of
 from odefit.problem.condition import Condition, LocatedEvent
 from odefit.problem.vector_field import SensitivityPattern, VectorField
-from odefit.simulation.engines.closed_form import ClosedForm
 from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.engine import (
     ConsistentValues,
@@ -25,6 +24,7 @@ from odefit.simulation.engines.engine import (
 )
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.engines import Engines, Integrated
+from odefit.simulation.engines.linear.closed_form import ClosedForm
 from odefit.simulation.engines.segments import (
     Segment,
     before_rest,

@@ -18,9 +18,9 @@ from odefit.common.arrays import Array, IntArray
 from odefit.expressions.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.condition import Condition
 from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, column_of, symbols_of
-from odefit.simulation.engines.closed_form import Complex, Eigenvectors, summed
 from odefit.simulation.engines.cut_off import NANOSECONDS, count_work, cut_off
 from odefit.simulation.engines.engine import Values
+from odefit.simulation.engines.linear.closed_form import Complex, Eigenvectors, summed
 from odefit.simulation.engines.segments import TimelineEntry
 from odefit.simulation.propagation.propagation import Propagation
 

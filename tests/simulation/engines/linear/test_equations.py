@@ -9,7 +9,7 @@ import pytest
 
 from odefit import ForwardMap, Model, Problem
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engines.linear_equations import MOST_STATES, linear_equations
+from odefit.simulation.engines.linear.equations import MOST_STATES, linear_equations
 
 
 def field(ode: Mapping[str, str], **more: object) -> VectorField:
@@ -67,8 +67,35 @@ def test_other_equations_have_no_such_coefficients(ode: dict[str, str]) -> None:
     assert linear_equations(field(ode)) is None
 
 
-def test_inputs_and_large_models_are_left_to_the_engines() -> None:
-    assert linear_equations(field({"x": "u - x"}, inputs={"u": "linear"})) is None
+def test_coefficients_that_inputs_multiply_give_the_rates() -> None:
+    found = field(
+        {"x": "g*u - (k + c*w)*x + y", "y": "-k*y + u + w + 3"},
+        inputs={"u": "linear", "w": "constant"},
+    )
+    equations = linear_equations(found)
+    assert equations is not None
+    assert equations.bilinear
+    scalars = {"g": 1.3, "k": 0.4, "c": 0.2}
+    given = np.array([scalars[name] for name in found.scalars])
+    values, along = equations.values(given, np.eye(3))
+    inputs = {"u": 2.5, "w": -0.7}
+    x, y, u, w = 1.1, 0.9, inputs["u"], inputs["w"]
+    factor = np.array([1.0, *(inputs[name] for name in found.inputs)])[equations.factors]
+    state = np.array([*({"x": x, "y": y}[name] for name in found.states), 1.0])
+    terms, row = factor * state[equations.columns], found.states.index("x")
+    rate = terms[equations.rows == row] @ values[equations.rows == row]
+    assert rate == pytest.approx(1.3 * u - (0.4 + 0.2 * w) * x + y)
+    slopes = terms[equations.rows == row] @ along[equations.rows == row]
+    exact = {"g": u, "k": -x, "c": -w * x}
+    assert slopes == pytest.approx([exact[name] for name in found.scalars])
+
+
+@pytest.mark.parametrize("rate", ["u^2 - x", "max(u, 0) - x", "u*t - x", "x*u^2", "x/u"])
+def test_what_is_not_linear_in_the_inputs_is_left_to_the_engines(rate: str) -> None:
+    assert linear_equations(field({"x": rate}, inputs={"u": "linear"})) is None
+
+
+def test_large_models_are_left_to_the_engines() -> None:
     assert linear_equations(field({f"x{i}": f"-x{i}" for i in range(MOST_STATES + 1)})) is None
     assert linear_equations(field({f"x{i}": f"-x{i}" for i in range(MOST_STATES)})) is not None
 

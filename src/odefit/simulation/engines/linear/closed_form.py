@@ -21,14 +21,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.problem.vector_field import SensitivityPattern
 from odefit.simulation.engines.cut_off import NANOSECONDS, count_work
-from odefit.simulation.engines.engine import Integration, SegmentSolution, Values
-from odefit.simulation.engines.registry import TAYLOR, import_problem
+from odefit.simulation.engines.engine import SegmentSolution, Values
 from odefit.simulation.engines.segments import Segment
 
 if TYPE_CHECKING:
-    from odefit.simulation.engines.linear_equations import LinearEquations
+    from odefit.simulation.engines.linear.equations import LinearEquations
+
+MOST_STATES = 30
+"""Largest number of states: the work of a closed form grows with its cube, for each direction."""
 
 MOST_LOST = 1e3
 """Largest sum of magnitudes of which a state is made, over the largest value that it has.
@@ -43,16 +45,6 @@ FASTEST = 1e5
 Rounding changes all eigenvalues by a share of the largest one. Without cycles they stand in the
 matrix itself."""
 
-OUTPUTS_IN_CLOSED_FORM = 100
-"""Outputs from which on linear equations that move fast are solved in closed form at once: where
-explicit methods take many steps anyway, their usual limit of steps does not stop them."""
-
-FAST = 1e3
-"""Product of an eigenvalue and the time from which on explicit methods take hundreds of steps."""
-
-SHARE = 0.5
-"""Product of an eigenvalue and the time, over the number of outputs, below which outputs cost more
-than explicit steps."""
 
 AT_ONCE = 2048  # number of output times whose values are computed together
 
@@ -66,49 +58,6 @@ SMALL = 0.3  # product of eigenvalue and time up to which differences are taken 
 TERMS = 13  # terms of these series: the first one left out is below rounding
 
 Complex = Any  # real where all eigenvalues are, else complex
-
-
-class ClosedForms:
-    """The closed forms of several fields, each found out when it is first asked for.
-
-    There are none unless they are `allowed`, where the choice of an engine is free.
-    """
-
-    def __init__(self, *, allowed: bool) -> None:
-        self._allowed = allowed
-        self._forms: dict[tuple[VectorField, SensitivityPattern], ClosedForm | None] = {}
-
-    def of(self, field: VectorField, pattern: SensitivityPattern) -> ClosedForm | None:
-        """Return the closed form of a field; None where its equations are not linear."""
-        key = field, pattern
-        if key not in self._forms:
-            usable = self._allowed and not import_problem("casadi")
-            self._forms[key] = _closed_form(field, pattern) if usable else None
-        return self._forms[key]
-
-    def pay(self, problem: Integration) -> bool:
-        """Return whether a solution with many outputs takes explicit methods longer."""
-        if len(problem.segment.times) < OUTPUTS_IN_CLOSED_FORM:
-            return False
-        form = self.of(problem.field, problem.pattern)
-        vectors = None if form is None else form.eigenvectors(problem.initial)
-        if vectors is None:
-            return False
-        span = float(problem.segment.times[-1]) - problem.segment.start
-        fast = float(np.abs(vectors.values).max()) * span
-        return bool(TAYLOR.problem) or fast > max(FAST, SHARE * len(problem.segment.times))
-
-    def solution(self, problem: Integration) -> SegmentSolution | None:
-        """Return the solution of a segment; None where another engine has to integrate it."""
-        form = self.of(problem.field, problem.pattern)
-        return None if form is None else form.integrate(problem.segment, problem.initial)
-
-
-def _closed_form(field: VectorField, pattern: SensitivityPattern) -> ClosedForm | None:
-    from odefit.simulation.engines.linear_equations import linear_equations
-
-    equations = linear_equations(field)
-    return None if equations is None else ClosedForm(equations, pattern)
 
 
 class ClosedForm:

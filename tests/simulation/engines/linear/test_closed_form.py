@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import expm
 
 from odefit import ForwardMap, Model, Problem
-from odefit.simulation.engines.closed_form import Eigenvectors
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.linear.closed_form import Eigenvectors
 from tests.simulation.numerics import Array, by_unknown, evaluated, integrated
 
 

@@ -1,0 +1,1 @@
+"""Linear equations: eigenvectors where coefficients are constant, series where inputs act."""

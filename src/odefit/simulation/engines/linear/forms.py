@@ -1,0 +1,98 @@
+"""The forms in which the linear equations of several fields are solved, and the choice of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odefit.problem.vector_field import SensitivityPattern, VectorField
+from odefit.simulation.engines.engine import Integration, SegmentSolution
+from odefit.simulation.engines.linear.closed_form import MOST_STATES, ClosedForm
+from odefit.simulation.engines.registry import TAYLOR, import_problem
+
+if TYPE_CHECKING:
+    from odefit.simulation.engines.linear.equations import LinearEquations
+    from odefit.simulation.engines.linear.recursion import Recursion
+
+OUTPUTS_IN_CLOSED_FORM = 100
+"""Outputs from which on linear equations that move fast are solved in closed form at once: where
+explicit methods take many steps anyway, their usual limit of steps does not stop them."""
+
+FAST = 1e3
+"""Product of an eigenvalue and the time from which on explicit methods take hundreds of steps."""
+
+SHARE = 0.5
+"""Product of an eigenvalue and the time, over the number of outputs, below which outputs cost more
+than explicit steps."""
+
+MANY_PARTS = 6
+"""Parts of a segment from which on linear equations with inputs are solved step by step."""
+
+PART = 25_000.0  # time in which other engines begin a part anew, in ns
+
+Key = tuple[VectorField, SensitivityPattern]
+
+
+class LinearForms:
+    """The forms of linear equations, each made when it is first asked for.
+
+    There are none unless they are `allowed`, where the choice of an engine is free.
+    """
+
+    def __init__(self, *, allowed: bool) -> None:
+        self._allowed = allowed
+        self._closed: dict[Key, ClosedForm | None] = {}
+        self._recursions: dict[Key, Recursion | None] = {}
+
+    def closed(self, field: VectorField, pattern: SensitivityPattern) -> ClosedForm | None:
+        """Return the closed form of a field; None where its equations have none."""
+        key = field, pattern
+        if key not in self._closed:
+            few = len(field.states) <= MOST_STATES and not field.inputs
+            equations = self._equations(field) if few else None
+            self._closed[key] = None if equations is None else ClosedForm(equations, pattern)
+        return self._closed[key]
+
+    def pay(self, problem: Integration) -> bool:
+        """Return whether a solution with many outputs takes explicit methods longer."""
+        if len(problem.segment.times) < OUTPUTS_IN_CLOSED_FORM:
+            return False
+        form = self.closed(problem.field, problem.pattern)
+        vectors = None if form is None else form.eigenvectors(problem.initial)
+        if vectors is None:
+            return False
+        span = float(problem.segment.times[-1]) - problem.segment.start
+        fast = float(np.abs(vectors.values).max()) * span
+        return bool(TAYLOR.problem) or fast > max(FAST, SHARE * len(problem.segment.times))
+
+    def solution(self, problem: Integration) -> SegmentSolution | None:
+        """Return the solution of a segment; None where another engine has to integrate it."""
+        form = self.closed(problem.field, problem.pattern)
+        return None if form is None else form.integrate(problem.segment, problem.initial)
+
+    def step_by_step(self, problem: Integration) -> SegmentSolution | None:
+        """Return the solution of a segment of many parts; None where there are few."""
+        parts = len(problem.segment.polynomials)
+        if parts < MANY_PARTS:
+            return None
+        recursion = self._recursion(problem.field, problem.pattern)
+        return None if recursion is None else recursion.integrate(problem, PART * parts)
+
+    def _recursion(self, field: VectorField, pattern: SensitivityPattern) -> Recursion | None:
+        key = field, pattern
+        if key not in self._recursions:
+            equations = self._equations(field)
+            self._recursions[key] = None
+            if equations is not None and not import_problem("numba"):
+                from odefit.simulation.engines.linear.recursion import Recursion
+
+                self._recursions[key] = Recursion(equations, pattern)
+        return self._recursions[key]
+
+    def _equations(self, field: VectorField) -> LinearEquations | None:
+        if not self._allowed or import_problem("casadi"):
+            return None
+        from odefit.simulation.engines.linear.equations import linear_equations
+
+        return linear_equations(field)
