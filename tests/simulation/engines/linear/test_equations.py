@@ -23,6 +23,7 @@ def field(ode: Mapping[str, str], **more: object) -> VectorField:
 LINEAR: list[dict[str, str]] = [
     {"x": "-k*x"},
     {"x": "a"},
+    {"x": "0"},
     {"x": "v", "v": "-w^2*x - 2*d*w*v + exp(-a)"},
     {"gut": "-ka*gut", "blood": "ka*gut - CL/V*blood"},
     {"x": "k*(u - x)/(1 + c^2)", "u": "sqrt(2)*x - 1"},

@@ -87,17 +87,18 @@ def linear_equations(field: VectorField) -> LinearEquations | None:
     matrix = ca.jacobian(rhs, column_of(states))
     vector = ca.sparsify(ca.substitute(rhs, column_of(states), ca.SX.zeros(n)))
     places = [*_places(matrix), *((row, n) for row, _ in _places(vector))]
-    terms = ca.densify(ca.vertcat(*matrix.nonzeros(), *vector.nonzeros()))
+    each: list[Any] = [*matrix.nonzeros(), *vector.nonzeros()]
+    terms = ca.densify(ca.vertcat(ca.SX(0, 1), *each))
     by_input = ca.jacobian(terms, given)
     still = ca.sparsify(ca.substitute(terms, given, ca.SX.zeros(len(inputs))))
     which = [(k, 0) for k, _ in _places(still)] + [(k, 1 + i) for k, i in _places(by_input)]
     nonzeros: list[Any] = [*still.nonzeros(), *by_input.nonzeros()]
-    known = ca.vertcat(*nonzeros)
+    known = ca.vertcat(ca.SX(0, 1), *nonzeros)
     if ca.depends_on(known, column_of([time, *states, *inputs])):
         return None
     by_scalars = ca.jacobian(known, column_of(scalars)) if p else ca.SX(len(which), 0)
     derivatives: list[Any] = by_scalars.nonzeros()
-    every = ca.densify(ca.vertcat(*nonzeros, *derivatives))
+    every = ca.densify(ca.vertcat(known, *derivatives))
     derivative, scalar = np.array(_places(by_scalars), dtype=np.intp).reshape(-1, 2).T
     rows, columns = np.array([places[k] for k, _ in which], dtype=np.intp).reshape(-1, 2).T
     found = LinearEquations(
