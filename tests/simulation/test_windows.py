@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from odefit import ForwardMap, Model, Problem
-from odefit.common.arrays import Array
+from odefit.common.arrays import IntArray
 from odefit.simulation.second_opinion import second_opinion
 from odefit.simulation.trajectories.trajectory import Trajectory
 from odefit.simulation.windows import MANY_PARTS, PARTS, WINDOWS, through_windows
@@ -35,7 +35,7 @@ def used(forward: ForwardMap) -> Trajectory:
     return integrated(forward, HERE)
 
 
-def changed(one: Trajectory, other: Trajectory) -> Array:
+def changed(one: Trajectory, other: Trajectory) -> IntArray:
     return np.flatnonzero((one.states != other.states).any(axis=1))
 
 

@@ -32,7 +32,7 @@ def driven(
     ode = ode or {"x": "v", "v": "g*u - k*x - c*v + f"}
     model = Model(ode=ode, inputs={"u": interpolation})
     columns = {"t": times, "u": u, "x": np.zeros(len(times))}
-    unknowns = {"k": {}, "c": {}, "g": {}, "f": {}}
+    unknowns: dict[str, dict[str, float]] = {"k": {}, "c": {}, "g": {}, "f": {}}
     parameters = {n: v for n, v in unknowns.items() if n in model.parameters}
     initial: dict[str, Any] = {"x": {}, **{n: 0.3 for n in ode if n != "x"}}
     run = Experiment("run", columns, **more)
@@ -127,7 +127,8 @@ def test_steps_are_exponentials_of_block_matrices(n: int, even: bool, rate: floa
     def block(given: Array) -> tuple[Array, Array, Array]:
         name = dict(zip(field.scalars, given, strict=True))
         a = np.array([[name[f"a{i}_{j}"] for j in range(n)] for i in range(n)])
-        return a, *(np.array([name[f"{x}{i}"] for i in range(n)]) for x in "bd")
+        b, d = (np.array([name[f"{x}{i}"] for i in range(n)]) for x in "bd")
+        return a, b, d
 
     a, b, d = block(scalars)
     for q in range(m):
@@ -195,7 +196,7 @@ def test_several_runs_with_their_own_inputs_keep_their_derivatives() -> None:
 
 
 def test_events_between_knots_change_the_states() -> None:
-    more: dict[str, Any] = {"events": [Event(3.3, {"x": "x + 1"})]}
+    more: dict[str, Any] = {"events": [Event((3.3,), {"x": "x + 1"})]}
     found = integrated(driven(EVEN, signal(EVEN), **more), HERE)
     taylor = integrated(driven(EVEN, signal(EVEN), engine="heyoka", **more), HERE)
     assert found.states == pytest.approx(taylor.states, rel=1e-11, abs=1e-11)

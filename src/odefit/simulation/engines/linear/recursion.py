@@ -85,7 +85,7 @@ class Recursion:
         changes = initial.scalar_sensitivities.reshape(len(initial.scalars), self._directions)
         values, along = equations.values(initial.scalars, changes)
         places = equations.rows, equations.columns, equations.factors
-        return Coefficients(*places, values, along, along.any(axis=1))
+        return Coefficients(*places, values, along, np.asarray(along.any(axis=1)))
 
     def _rate(self, coefficients: Coefficients, steps: Steps) -> float:
         """Return a bound of the eigenvalues of A, infinite where values are not finite.
@@ -124,7 +124,8 @@ class Recursion:
 
     def _columns(self, steps: Steps) -> int:
         inputs, powers = steps.polynomials.shape[1:]
-        return self._equations.states + 1 + inputs * powers
+        columns: int = self._equations.states + 1 + inputs * powers
+        return columns
 
     def _by_transitions(
         self,
@@ -152,7 +153,7 @@ class Recursion:
             if not by_series(coefficients, one, rate, *parts, begin, still, out, out_along, False):
                 return False
             matrices[:, :, column], along[:, :, column] = out, out_along
-        acts = matrices.any(axis=0) | along.any(axis=(0, 3))
+        acts = np.asarray(matrices.any(axis=0) | along.any(axis=(0, 3)))
         given = np.ones((count, columns - n))
         given[:, 1:] = steps.polynomials.reshape(count, inputs * powers)
         by_transitions(steps.classes, matrices, along, acts, given, steps.rows, *values)
