@@ -45,7 +45,7 @@ FUNCTIONS = {
     "with_folds": "folds",
     "distinct_solutions": "distinct solutions",
     "assess_goodness": "goodness of fit",
-    "intervals_of_bad_fit": "wanted intervals",
+    "treated": "wanted intervals",
     "assess_misfit": "misfit",
     "suspected_outliers": "suspected outliers",
     "robust_outliers": "outliers",

@@ -36,7 +36,7 @@ def fitting_solutions(
     forward: ForwardMap,
     best: tuple[Array, Evaluation, Uncertainty],
     others: Sequence[Array],
-    adapted: Callable[[Array, Uncertainty], Uncertainty],
+    adapted: Callable[[Array, Evaluation, Uncertainty], Uncertainty],
 ) -> list[FittingSolution | None]:
     """Return the deviances, weights and intervals of the best solution and of others, in order.
 
@@ -55,7 +55,7 @@ def fitting_solutions(
         there = uncertainty
         if x is not vector:
             there = checked(forward, x, at, assess_uncertainty(forward, x, at, uncertainty.level))
-            there = adapted(x, there)
+            there = adapted(x, at, there)
         rise = max(deviance.at(at.cost), 0.0)
         intervals = x[:, None] + (there.intervals - x[:, None]) * remaining(
             deviance, rise, uncertainty.level

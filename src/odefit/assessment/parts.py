@@ -110,8 +110,9 @@ class Assessment:
     continuity: Continuity | None = None
 
 
-Treatment = Literal["as-is", "scaled", "withheld"]
-"""Treatments of standard errors and intervals for a bad goodness of fit."""
+Treatment = Literal["as-is", "scaled", "withheld", "sandwich"]
+"""Treatments of standard errors and intervals for a bad goodness of fit, and, as a sandwich, for
+noise that is correlated in time."""
 
 INTERVAL_CHOICES: tuple[Treatment, ...] = get_args(Treatment)
 """All of these, the default first."""
@@ -167,7 +168,8 @@ class Uncertainty:
     sentence
         All this in words.
     treatment
-        What has become of standard errors and intervals where the goodness of fit is bad.
+        What has become of standard errors and intervals where the goodness of fit is bad, or where
+        noise that is correlated in time was allowed for.
     degrees_by_key
         By key, degrees of freedom where the noise is estimated, since observables with noise of
         their own do not tell alike of all unknowns. For the factor of a standard deviation they

@@ -76,7 +76,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=INTERVAL_CHOICES,
         default=INTERVAL_CHOICES[0],
         help="treatment of intervals where the residuals do not look like noise: as they are, "
-        "scaled by the root of the reduced chi-square, or withheld (default: %(default)s)",
+        "scaled by the root of the reduced chi-square, or withheld; or a sandwich, which allows "
+        "for noise that is correlated in time (default: %(default)s)",
     )
     parser.add_argument(
         "--weights", "--weight", "--sigma", "--sd", nargs="?", const="", help=argparse.SUPPRESS

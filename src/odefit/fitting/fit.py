@@ -106,7 +106,8 @@ def fit(
     intervals
         The treatment of standard errors and intervals where the residuals do not look like noise
         (``result.goodness.bad``): they stay ``"as-is"`` with a warning, are ``"scaled"`` by the
-        root of the reduced chi-square, or ``"withheld"``.
+        root of the reduced chi-square, or ``"withheld"``. A ``"sandwich"`` allows for noise that is
+        correlated in time, however the residuals look; estimates stay as they are.
     start
         A result to continue from, the path of its JSON file, or values in natural units by key. The
         search begins there instead of at the problem's guesses, and the answer is never worse:

@@ -13,7 +13,8 @@ from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.discretised import assess_agreement, assess_certificate
 from odefit.assessment.folds import with_folds
-from odefit.assessment.intervals.uncertainty import assess_uncertainty, intervals_of_bad_fit
+from odefit.assessment.intervals.sandwich import treated
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment
 from odefit.assessment.profiles.linear_checks import checked, with_curvature
@@ -233,8 +234,8 @@ def _goodness(state: FitState) -> FitState:
 @stage("wanted intervals", "uncertainty", needs=assessed)
 def _wanted_intervals(state: FitState) -> FitState:
     assert state.uncertainty is not None
-    at = state.problem, state.answer.start.vector, state.uncertainty, state.goodness
-    return replace(state, uncertainty=intervals_of_bad_fit(*at, state.wanted.intervals))
+    wanted = state.goodness, state.wanted.intervals
+    return replace(state, uncertainty=treated(*state.at_answer, state.uncertainty, *wanted))
 
 
 @stage_on_jacobian("misfit", "misfit", needs=answered)

@@ -15,7 +15,7 @@ import numpy as np
 
 from odefit.assessment.fitting_solutions import fitting_solutions
 from odefit.assessment.intervals.deviance import Deviance
-from odefit.assessment.intervals.uncertainty import intervals_of_bad_fit
+from odefit.assessment.intervals.sandwich import treated
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Uncertainty
 from odefit.common.arrays import Array
@@ -119,9 +119,9 @@ def with_fitting(state: FitState) -> FitState:
         return state
     forward, vector, evaluation = state.at_answer
 
-    def adapted(x: Array, uncertainty: Uncertainty) -> Uncertainty:
-        wanted = state.wanted.intervals
-        return intervals_of_bad_fit(state.problem, x, uncertainty, state.goodness, wanted)
+    def adapted(x: Array, there: Evaluation, uncertainty: Uncertainty) -> Uncertainty:
+        wanted = state.goodness, state.wanted.intervals
+        return treated(forward, x, there, uncertainty, *wanted)
 
     at_best = vector, evaluation, state.uncertainty
     known = fitting_solutions(forward, at_best, [s.vector for s in several[1:]], adapted)

@@ -152,9 +152,18 @@ def correlated_noise_sentence(result: ResultData) -> str:
     sizes = {"relative": own.relative, "sd": own.sd}
     size = next((f"{k} = {v:g}" for k, v in sizes.items() if isinstance(v, float)), "")
     size = size or ('sd = "estimate"' if own.sd in (None, "estimate") else f'sd = "{own.sd}"')
+    here = "" if result.uncertainty is None else result.uncertainty.treatment
+    same = (
+        ""
+        if here == "sandwich"
+        else (
+            " At these estimates they come from --intervals sandwich, in Python "
+            'intervals="sandwich".'
+        )
+    )
     return (
         f"If the model is right and the noise of {some(plain)} is correlated in time, intervals "
-        f'that hold come from {plain[0]} = {{ {size}, correlation = "ou" }} in [noise].'
+        f'that hold come from {plain[0]} = {{ {size}, correlation = "ou" }} in [noise].{same}'
     )
 
 

@@ -353,9 +353,10 @@ def intervals_of_bad_fit(
 
     Elsewhere nothing changes. ``"scaled"`` takes standard errors times the root of the reduced
     chi-square, with as many degrees of freedom as that (R. T. Birge, Physical Review 40, 1932,
-    207-227); ``"withheld"`` takes none.
+    207-227); ``"withheld"`` takes none. The sandwich (:mod:`odefit.assessment.intervals.sandwich`)
+    needs no bad fit, and has no part here.
     """
-    if goodness is None or not goodness.bad or choice == "as-is":
+    if goodness is None or not goodness.bad or choice in ("as-is", "sandwich"):
         return uncertainty
     if choice == "withheld":
         nothing = {
