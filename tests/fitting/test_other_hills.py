@@ -10,7 +10,8 @@ import pytest
 import odefit
 from odefit import Model, MultiStart, Problem
 from odefit.common.arrays import Array
-from odefit.fitting.other_hills import candidates, exchanged, off_bounds, speed_powers
+from odefit.fitting.other_hills import candidates, exchanged, off_bounds
+from odefit.fitting.other_speeds import other_speeds, speed_powers
 from odefit.simulation import ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
@@ -106,6 +107,27 @@ def test_all_aliases_are_found_from_one_start_whatever_the_seed() -> None:
     for seed in (0, 1):
         result = odefit.fit(problem, MultiStart(starts=1), seed=seed, jobs=1)
         assert sorted(s.vector[0] for s in result.fitting) == pytest.approx(right, abs=0.05)
+
+
+def test_a_dense_series_is_scanned_at_few_times_and_shows_the_same_speeds() -> None:
+    """One oscillator is fitted to the sum of two, and may follow either."""
+    times = np.linspace(0.0, 30.0, 3001)
+    exact = np.cos(times) + 0.8 * np.cos(1.5 * times)
+    noise = 0.5 * np.random.default_rng(2).standard_normal(len(times))
+    problem = Problem(
+        Model(ode={"x": "w*v", "v": "-w*x"}),
+        {"t": times, "x": exact + noise},
+        {"w": {"lower": 0.2, "upper": 8.0}},
+        {"x": {"lower": -3.0, "upper": 3.0}, "v": {"lower": -3.0, "upper": 3.0}},
+        noise={"x": {"sd": 0.5}},
+        t0=0.0,
+    )
+    forward, answer = ForwardMap(problem), np.array([1.0, 1.0, 0.0])
+    found = other_speeds(forward, answer, 1000.0)
+    lowest = min(found, key=lambda candidate: candidate.cost)
+    assert lowest.vector[0] == pytest.approx(1.5, abs=0.05)
+    # The expected cost is that of all values, up to the noise of those that were looked at.
+    assert lowest.cost == pytest.approx(forward.cost(lowest.vector), rel=0.2)
 
 
 def test_an_exchange_of_rates_is_a_candidate_and_one_step_mends_the_rest() -> None:

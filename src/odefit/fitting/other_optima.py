@@ -21,7 +21,8 @@ from odefit.assessment.parts import Uncertainty
 from odefit.common.arrays import Array
 from odefit.common.effects import undetermined
 from odefit.fitting.fit_stages import FitState
-from odefit.fitting.other_hills import Candidate, candidates
+from odefit.fitting.other_hills import candidates
+from odefit.fitting.places import Candidate
 from odefit.fitting.solutions import DISTANCE
 from odefit.methods.bounded_problem import with_bounds
 from odefit.methods.estimate import Estimate, Start, Status

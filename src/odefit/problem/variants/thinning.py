@@ -46,6 +46,38 @@ def with_values_by_variation(problem: Problem) -> Problem:
     return _thinned(problem, lambda condition, s: _stride(condition.times[s.rows], s.values))
 
 
+def with_fewer_times(problem: Problem, most: int) -> Problem:
+    """Return the problem with the values at up to `most` times of each condition.
+
+    They are the first and the last time, and one at random in each of as many parts of equal
+    numbers as remain: irregular distances add no aliases to those that the times have themselves.
+    """
+    rng = np.random.default_rng(0)
+    fewer = copy(problem)
+    fewer.conditions = tuple(
+        c if len(c.times) <= most else _at_times(c, _one_in_each(len(c.times), most, rng))
+        for c in problem.conditions
+    )
+    same = all(a is b for a, b in zip(fewer.conditions, problem.conditions, strict=True))
+    return problem if same else fewer
+
+
+def _one_in_each(count: int, parts: int, rng: np.random.Generator) -> IntArray:
+    """Return the first and the last index below `count`, and one from each part between them."""
+    edges = np.linspace(1, count - 1, parts - 1).astype(np.intp)
+    inside = rng.integers(edges[:-1], np.maximum(edges[1:], edges[:-1] + 1))
+    return np.unique(np.concatenate([[0], inside, [count - 1]]))
+
+
+def _at_times(condition: Condition, rows: IntArray) -> Condition:
+    """Return a condition with the measurements in some rows alone."""
+    series = {}
+    for name, one in condition.series.items():
+        part = one.part(np.isin(one.rows, rows))
+        series[name] = replace(part, rows=np.searchsorted(rows, part.rows))
+    return replace(condition, times=condition.times[rows], series=series)
+
+
 def _stride(times: Array, values: Array) -> int:
     """Return the stride at which values still determine the shape of a series."""
     values, times = values[np.isfinite(times)], times[np.isfinite(times)]

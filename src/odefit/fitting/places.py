@@ -1,0 +1,49 @@
+"""Places where another optimum may lie, with the costs expected there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from odefit.common.arrays import Array
+from odefit.problem.problem import Problem
+from odefit.simulation import Evaluation
+
+STIFFNESS = 4.0
+"""Cost of a change of an unknown by a factor of e, in the refit that judges a candidate."""
+
+LONGEST = 0.7
+"""Largest change of the logarithm of an unknown in that refit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A place, shape (n,), where another optimum may lie, with its expected cost.
+
+    The unknown number `held`, if any, stays fixed until the others are fitted.
+    """
+
+    vector: Array
+    cost: float
+    held: int | None = None
+
+
+def refitted(problem: Problem, place: Array, at: Evaluation) -> tuple[float, Array]:
+    """Return the predicted cost after one step from a place, and the step's end.
+
+    It is a Gauss-Newton step in logarithms, damped by springs.
+    """
+    size = np.where(place != 0, place, 1.0)
+    jacobian = at.jacobian * size
+    n = len(place)
+    matrix = np.concatenate([jacobian, math.sqrt(STIFFNESS) * np.eye(n)])
+    right = -np.concatenate([at.residuals, np.zeros(n)])
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
+        return math.inf, place
+    move = np.clip(np.linalg.lstsq(matrix, right, rcond=None)[0], -LONGEST, LONGEST)
+    along = jacobian @ move
+    cost = at.cost + float(at.residuals @ along + 0.5 * along @ along)
+    there = np.where(place != 0, place * np.exp(move), move)
+    return cost, np.clip(there, problem.lower, problem.upper)
