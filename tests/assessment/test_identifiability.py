@@ -13,12 +13,14 @@ from odefit.assessment.identifiability import (
     MAX_DIRECTIONS,
     POINTS,
     Identifiability,
+    _points,
     local_identifiability,
 )
 from odefit.problem.experiment import Event, Experiment
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
+from odefit.simulation.engines.cut_off import WorkLimit
 
 TIMES = np.linspace(0.0, 4.0, 9)
 
@@ -184,3 +186,25 @@ def test_no_further_points_are_tried_where_no_rank_can_be_higher() -> None:
     assert finding.rank == 2
     assert len(finding.points) == POINTS
     assert set(finding.undetermined) == {"a", "b", "c"}
+
+
+def test_no_point_is_begun_after_the_limit_of_work() -> None:
+    """A sum of 1,000 sines took 11 s, 0.7 of them for a point after the limit was reached."""
+    forward = ForwardMap(library.load("alpha-pinene"))
+    limit = WorkLimit(1e12)
+    points = _points(forward, 0, limit)
+    assert len([next(points), next(points)]) == 2
+    limit.spent = limit.operations
+    assert list(points) == []
+
+
+def test_a_point_that_no_step_improves_counts_once() -> None:
+    """A point that repeats another one would confirm its rank."""
+    problem = library.load("alpha-pinene")
+    forward = ForwardMap(problem)
+    limit = WorkLimit(1e12)
+    points = _points(forward, 0, limit)
+    first = next(points)
+    limit.spent = limit.operations - 1.0  # suffices for the first evaluation of the search alone
+    assert [p.tolist() for p in points] == []
+    assert np.isfinite(first).all()

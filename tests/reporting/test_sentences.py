@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from odefit.assessment.parts import Assessment
+from odefit.common.errors import some
 from odefit.methods.estimate import Certificate, Completeness, Status
-from odefit.reporting.sentences import endings, findings, some, starts_sentence, verdict
+from odefit.reporting.sentences import endings, findings, starts_sentence, verdict
 from odefit.result.result import Result
 from odefit.result_data.notices import Notice, NoticeKind
 from tests.reporting import examples

@@ -51,7 +51,7 @@ by the last."""
 
 # Operations of odefit.simulation.engines.cut_off: after so many no point is begun; and those of an
 # evaluation beside its integration, for each pair of unknowns (bounds come into force one by one)
-MAX_WORK, PER_PAIR = 1e8, 3.0
+MAX_WORK, PER_PAIR = 7e7, 3.0
 
 MAX_DIRECTIONS = 100  # largest number of directions in words; each needs integrations
 
@@ -251,12 +251,14 @@ def _points(forward: ForwardMap, seed: int, limit: WorkLimit) -> Iterator[Array]
             start = SCREENING.start_point(forward, i, control)
         yield start
         if control.should_stop():
-            return
+            break
         with counting(limit):
             end = APPROACH.run(forward, i, start, control)
             count_work(PER_PAIR * len(start) ** 2 * end.evaluations)
-        if end.status is not Status.FAILED:
+        if end.status is not Status.FAILED and not np.array_equal(end.vector, start):
             yield end.vector
+        if control.should_stop():
+            break
 
 
 def _without_priors(forward: ForwardMap) -> ForwardMap:

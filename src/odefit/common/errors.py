@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -34,6 +34,9 @@ MAX_ERROR_LENGTH = 1500
 MAX_SHOWN_LENGTH = 80
 """Length in characters up to which a value is shown in full, and a name is compared with others;
 the comparison takes quadratic time."""
+
+MAX_NAMES = 8
+"""Number of names that a sentence lists before it says "and n more"."""
 
 MAX_CANDIDATES = 200
 """Number of candidates above which only those with the same beginning and length are compared."""
@@ -70,6 +73,13 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ``"; did you mean 'k_2'?"`` if a candidate is close to `name`, else ``""``."""
     found = closest(name, candidates)
     return f"; did you mean '{found}'?" if found else ""
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the names separated by commas; of many, the first few and the number of others."""
+    if len(names) <= MAX_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:

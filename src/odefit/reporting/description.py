@@ -15,7 +15,7 @@ from odefit.assessment.identifiability import (
     Identifiability,
     local_identifiability,
 )
-from odefit.common.errors import counted
+from odefit.common.errors import counted, some
 from odefit.common.packages import installed
 from odefit.problem.condition import AT_T0
 from odefit.problem.parameters import Parameter, Unknown
@@ -33,7 +33,7 @@ from odefit.reporting.formulas.equations import (
     written_lines,
 )
 from odefit.reporting.numbers import percent, significant
-from odefit.reporting.sentences import data_sentence, sentence, some
+from odefit.reporting.sentences import data_sentence, sentence
 from odefit.reporting.tables import Column, columns_that_fit, inset, name_column, table_of
 from odefit.reporting.terminal import NARROW_WIDTH, bulleted, output, plain_only
 from odefit.simulation import ForwardMap

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from odefit.common.errors import counted
+from odefit.common.errors import counted, some
 from odefit.designs.parts import (
     Criterion,
     DesignData,
@@ -19,7 +19,6 @@ from odefit.designs.parts import (
 )
 from odefit.designs.settling import Settlement
 from odefit.reporting.numbers import level_words, percent, significant
-from odefit.reporting.sentences import some
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,10 +9,10 @@ import numpy as np
 from odefit.assessment.predictions.bands import Band, NoBand
 from odefit.assessment.predictions.extrapolation import Extrapolation, Kind
 from odefit.assessment.predictions.prediction_runs import Run
+from odefit.common.errors import some
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import significant
-from odefit.reporting.sentences import some
 from odefit.result_data import ResultData
 
 

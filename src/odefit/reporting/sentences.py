@@ -11,7 +11,7 @@ from typing import Literal
 
 from odefit.assessment.discretised import rounded_down
 from odefit.assessment.parts import Trouble
-from odefit.common.errors import counted
+from odefit.common.errors import counted, some
 from odefit.methods.estimate import Route, Start, Status
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.problem.noise import Noise
@@ -23,9 +23,6 @@ from odefit.result_data.notices import NoticeKind
 Tone = Literal["good", "caution", "bad"]
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-
-MAX_NAMES = 8
-"""Number of names that a sentence lists before it says "and n more"."""
 
 
 @dataclass(frozen=True)
@@ -259,13 +256,6 @@ def _determined(result: ResultData) -> tuple[bool, str]:
             f"not to be trusted: profile {'it' if one else 'them'}."
         )
     return good, " ".join(parts)
-
-
-def some(names: Sequence[str]) -> str:
-    """Return the names separated by commas; of many, the first few and the number of others."""
-    if len(names) <= MAX_NAMES:
-        return ", ".join(names)
-    return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"
 
 
 def findings(result: ResultData) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from odefit.assessment.profiles import ProfilesData
-from odefit.common.errors import counted
+from odefit.common.errors import counted, some
 from odefit.methods.estimate import Route
 from odefit.reporting.numbers import duration, significant
 from odefit.reporting.parameters import (
@@ -37,7 +37,6 @@ from odefit.reporting.sentences import (
     remarks,
     sentence,
     several_answers,
-    some,
     squares_say_nothing,
     starts_sentence,
     taken_routes,

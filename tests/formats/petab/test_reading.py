@@ -164,6 +164,26 @@ def test_conditions_without_measurements_count_for_no_experiment(
     assert len(read_petab(tmp_path / "problem.yaml").mapping["experiment"]) == 2
 
 
+def test_a_table_with_too_many_rows_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200,000 measurements took 6 s and 340 MB."""
+    monkeypatch.setattr("odefit.formats.petab.tables.MAX_PETAB_ROWS", 2)
+    with pytest.raises(InputError, match=r"tsv: has \d+ rows, and 2 are read at most"):
+        read_petab(write(tmp_path))
+
+
+def test_of_many_conditions_without_measurements_a_few_are_named(tmp_path: Path) -> None:
+    """The names of 190,000 made a note of 1.6 MB, whose printing did not end."""
+    more = "".join(f"idle{i}\t{i}\n" for i in range(1000))
+    path = write(tmp_path)
+    table = tmp_path / "conditions.tsv"
+    table.write_text(FILES["conditions.tsv"] + more, encoding="utf-8")
+    notes = " ".join(read_petab(path).problem.notes)
+    assert "There are no measurements under the conditions idle0, idle1," in notes
+    assert "idle7 and 992 more." in notes
+
+
 def test_a_compartment_keeps_the_amounts_when_a_condition_changes_it(tmp_path: Path) -> None:
     path = write(tmp_path, conditions=("conditionId\tA\nusual\t\n", "conditionId\tc\nusual\t4\n"))
     problem = read_petab(path).problem

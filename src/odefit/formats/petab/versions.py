@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from odefit.common.errors import shown
+from odefit.common.errors import shown, some
 from odefit.formats.petab.description import (
     STEADY,
     Description,
@@ -108,7 +108,7 @@ def describe(files: PetabFiles, issues: Issues) -> Description:
             by_name[NO_EXPERIMENT] = ExperimentRows(NO_EXPERIMENT, (Period(0.0, {}, ""),))
         experiments = tuple(e for name, e in by_name.items() if name in names)
     if idle:
-        notes.append(f"There are no measurements {what} {', '.join(idle)}.")
+        notes.append(f"There are no measurements {what} {some(idle)}.")
     path, label = files.model
     return Description(
         name=files.name,

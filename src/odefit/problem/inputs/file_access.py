@@ -124,11 +124,11 @@ def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE
     return None
 
 
-def is_small(text: str, label: str, issues: Issues) -> bool:
+def is_small(text: str, label: str, issues: Issues, most_rows: int = MAX_ROWS) -> bool:
     """Return whether a table has few enough rows and cells; if not, the reason is noted."""
     rows = max(map(text.count, "\n\r"))
     for what, count, most in (
-        ("rows", rows, MAX_ROWS),
+        ("rows", rows, most_rows),
         ("cells", rows + max(map(text.count, DELIMITERS)), MAX_CELLS),
     ):
         if count > most:

@@ -18,7 +18,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from odefit.common.errors import InputError
+from odefit.common.errors import InputError, some
 from odefit.methods.estimate import Status
 from odefit.methods.fit_quality.goodness_verdict import degrees_in_words
 from odefit.problem.parameters import Unknown
@@ -136,7 +136,7 @@ def environment() -> Environment:
         "policy": POLICY,
         "residual_groups": _residual_groups,
         "sentence": sentences.sentence,
-        "some": sentences.some,
+        "some": some,
         "starts_sentence": sentences.starts_sentence,
         "typeset": equations,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from odefit.common.errors import some
 from odefit.problem.problem import Problem
 from odefit.reporting.documents.estimate_tables import (
     estimates_markdown,
@@ -32,7 +33,6 @@ from odefit.reporting.sentences import (
     findings,
     remarks,
     sentence,
-    some,
     starts_sentence,
     taken_routes,
     verdict,

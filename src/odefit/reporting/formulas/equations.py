@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from odefit.common.errors import some
 from odefit.expressions.expressions import Expression, as_expression
 from odefit.expressions.formulas import text_of
 from odefit.problem.experiment import Experiment
@@ -16,7 +17,6 @@ from odefit.problem.problem import Problem
 from odefit.problem.unknown_functions.specification import UnknownFunction
 from odefit.reporting.formulas.mathml import MATHML, Symbols, derivative, element, equation, row
 from odefit.reporting.numbers import significant
-from odefit.reporting.sentences import some
 from odefit.structure.conserved_sums import conserved_sums, in_words
 
 INTERPOLATION = {

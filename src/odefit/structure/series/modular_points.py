@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -168,19 +170,42 @@ def _elimination_order(
         i: {int(system.columns[k][c]) for c in np.flatnonzero(row)}
         for i, row in enumerate(gradients)
     }
-    left = {i: columns for i, columns in involved.items() if columns}
+    order = solved_in_order({i: columns for i, columns in involved.items() if columns})
+    if order is None:
+        return None
+    # The later unknowns first: initial values of auxiliary states, then the model's.
+    return [(i, sorted(columns, reverse=True)) for i, columns in order]
+
+
+def solved_in_order(
+    involved: Mapping[int, AbstractSet[int]],
+) -> list[tuple[int, list[int]]] | None:
+    """Return an order in which equations can be solved one after another; None if there is none.
+
+    `involved` has the unknowns of each equation. Each comes with those of its unknowns on which no
+    earlier equation of the order depends. The order is found backwards: of the equations with an
+    unknown that no other remaining one has, the one of the lowest number comes last. The work grows
+    with the number of pairs of an equation and an unknown.
+    """
+    owners: dict[int, set[int]] = {}
+    for i, columns in involved.items():
+        for c in columns:
+            owners.setdefault(c, set()).add(i)
+    ready = [i for i, columns in involved.items() if any(len(owners[c]) == 1 for c in columns)]
+    heapify(ready)
     order: list[tuple[int, list[int]]] = []
-    while left:
-        for i, columns in left.items():
-            others = set().union(*(c for j, c in left.items() if j != i))
-            if columns - others:
-                # The later unknowns first: initial values of auxiliary states, then the model's.
-                order.insert(0, (i, sorted(columns - others, reverse=True)))
-                del left[i]
-                break
-        else:
-            return None
-    return order
+    removed: set[int] = set()
+    while ready:
+        i = heappop(ready)
+        if i in removed:
+            continue
+        removed.add(i)
+        order.append((i, [c for c in involved[i] if len(owners[c]) == 1]))
+        for c in involved[i]:
+            owners[c].remove(i)
+            if len(owners[c]) == 1:
+                heappush(ready, next(iter(owners[c])))
+    return order[::-1] if len(order) == len(involved) else None
 
 
 def _solve_constraint(

@@ -75,6 +75,9 @@ class SparseJacobian:
         return self.series(v, slot).dense
 
 
+PER_VALUE = 3.0
+"""Number of operations equivalent to all that is done to one sensitivity, zero or not."""
+
 MAX_BYTES = 2**31
 """Limit of memory in bytes for the sensitivities of one expansion."""
 
@@ -265,9 +268,11 @@ class SeriesProgram:
         self, numbers: Numbers[Scalars], v: npt.NDArray[Scalars], order: int
     ) -> npt.NDArray[Scalars]:
         """Return the derivatives of the outputs' coefficients, shape (batch, order + 1, q, n)."""
-        _, m, n = self.shape
+        q, m, n = self.shape
         batch = v.shape[2]
         self._check_memory(v.dtype, batch * (order + 1))
+        self.deadline.spend(PER_VALUE * batch * (order + 1) * (2 * m + q) * n)
+        self.deadline.check()  # before memory is taken
         jacobian = self._jacobian.series(v, self._slot)
         by_states = self._output_jacobian.series(v, self._slot)
         by_unknowns = self._by_unknowns.dense(v, self._slot)
