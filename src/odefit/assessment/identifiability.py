@@ -241,10 +241,7 @@ def local_identifiability(
 
 
 def _points(forward: ForwardMap, seed: int, limit: WorkLimit) -> Iterator[Array]:
-    """Yield the start points, each followed by a point a few steps nearer to the data.
-
-    The caller's work in between counts as well.
-    """
+    """Yield start points, each followed by one nearer to the data; work in between counts."""
     control = Control(seed=seed, interrupted=Interruption(limit))
     for i in range(MAX_POINTS // 2):
         with counting(limit):

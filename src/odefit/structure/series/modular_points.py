@@ -180,7 +180,7 @@ def _elimination_order(
 def solved_in_order(
     involved: Mapping[int, AbstractSet[int]],
 ) -> list[tuple[int, list[int]]] | None:
-    """Return an order in which equations can be solved one after another; None if there is none.
+    """Return an order in which equations can be solved one after another, or None.
 
     `involved` has the unknowns of each equation. Each comes with those of its unknowns on which no
     earlier equation of the order depends. The order is found backwards: of the equations with an
