@@ -70,6 +70,9 @@ def test_sorted_normal_values_are_within_the_band_as_often_as_it_says() -> None:
     low, high = quantile_band(9, 0.9)
     inside = ((low <= random) & (random <= high)).mean(axis=0)
     np.testing.assert_allclose(inside, 0.9, atol=0.01)
+    np.testing.assert_array_equal(
+        quantile_band(9, 0.9, np.array([0, 4])), [low[[0, 4]], high[[0, 4]]]
+    )
 
 
 def test_innovations_keep_their_own_signs() -> None:

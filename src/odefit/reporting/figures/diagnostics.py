@@ -179,10 +179,8 @@ def draw_quantiles(axes: Axes, entries: Sequence[Residuals], setting: Setting) -
     expected, ordered = normal_quantiles(np.concatenate([e.normal for e in entries]))
     if len(ordered):
         shown = np.unique(np.linspace(0, len(ordered) - 1, MAX_BAND).astype(int))
-        low, high = quantile_band(len(ordered))
-        axes.fill_between(
-            expected[shown], low[shown], high[shown], color=style.GRID, linewidth=0, zorder=0
-        )
+        low, high = quantile_band(len(ordered), places=shown)
+        axes.fill_between(expected[shown], low, high, color=style.GRID, linewidth=0, zorder=0)
         ends = expected[[0, -1]]
         axes.plot(ends, ends, color=style.MUTED, linewidth=0.9, zorder=1)
         axes.plot(

@@ -144,13 +144,13 @@ def normal_quantiles(values: Array) -> tuple[Array, Array]:
     return np.asarray(ndtri(places)), ordered
 
 
-def quantile_band(count: int, level: float = 0.95) -> Array:
-    """Return the limits of each of `count` sorted normal values, shape (2, count).
+def quantile_band(count: int, level: float = 0.95, places: IntArray | None = None) -> Array:
+    """Return the limits of sorted normal values, shape (2, k), all of them or those at `places`.
 
-    The rank of a value has the beta distribution of an order statistic.
+    The rank of each of the `count` values has the beta distribution of an order statistic.
     """
     from scipy.special import betaincinv, ndtri
 
-    rank = np.arange(1, count + 1)
+    rank = 1 + (np.arange(count) if places is None else places)
     tails = np.array([0.5 - level / 2, 0.5 + level / 2])[:, None]
     return np.asarray(ndtri(betaincinv(rank, count + 1 - rank, tails)))
