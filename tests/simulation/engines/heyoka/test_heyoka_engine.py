@@ -9,6 +9,9 @@ import pytest
 
 import odefit
 from odefit.common.arrays import Array
+from odefit.simulation import Evaluation
+from odefit.simulation.engines.engine import ConsistentValues, EngineFailure
+from odefit.simulation.engines.segments import segment_between
 
 hy = pytest.importorskip("heyoka")
 
@@ -111,3 +114,55 @@ def test_the_defect_of_a_step_does_not_depend_on_the_others_that_are_asked_for(
     found = odefit.ForwardMap(problem, engine="heyoka").evaluate(np.array([0.4]))
     assert not isinstance(found, odefit.Failure)
     assert max(compared) > 2
+
+
+def pendulum(rows: int, sign: float = -1.0, between: int = 1) -> odefit.Problem:
+    """Return a damped pendulum whose pivot an input in every row moves."""
+    times = np.linspace(0.0, 0.05 * rows, rows)
+    model = odefit.Model(
+        ode={"x": "v", "v": f"g*u + {sign}*(k*sin(x) + v*v*v)"}, inputs={"u": "linear"}
+    )
+    data = {"t": times, "u": np.round(np.sin(1.3 * times) + 0.5, 3), "x": np.zeros(rows)}
+    data["x"][np.arange(rows) % between > 0] = np.nan
+    return odefit.Problem(model, data, {"k": {}, "g": {}}, {"x": {}, "v": 0.0})
+
+
+@pytest.mark.parametrize("between", [1, 3])
+def test_knots_in_every_row_agree_with_another_engine(between: int) -> None:
+    """With values in every third row alone, the other knots have no output."""
+    problem, at = pendulum(61, between=between), np.array([2.0, 0.7, 0.4])
+    here, there = (
+        odefit.ForwardMap(problem, engine).evaluate(at) for engine in ("heyoka", "runge-kutta")
+    )
+    assert isinstance(here, Evaluation)
+    assert isinstance(there, Evaluation)
+    assert here.residuals == pytest.approx(there.residuals, abs=1e-11)
+    assert here.jacobian == pytest.approx(there.jacobian, abs=1e-10)
+
+
+def test_a_solution_that_grows_without_bound_fails_between_the_knots() -> None:
+    """Without the sine v' is about v^3, which grows without bound at a time of 1/(2 v^2)."""
+    failure = odefit.ForwardMap(pendulum(200, 1.0), "heyoka").evaluate(np.array([1e-9, 3.0, 0.4]))
+    assert isinstance(failure, odefit.Failure)
+    assert 0.3 < failure.time < 3.0
+
+
+def test_steps_are_limited_over_all_knots() -> None:
+    """A part may always take one step; of a fast pendulum it needs several."""
+    from odefit.simulation.engines.heyoka.heyoka_engine import HeyokaEngine
+
+    forward = odefit.ForwardMap(pendulum(61), "heyoka")
+    at = np.array([2e4, 0.7, 0.4])
+    propagation = forward._conditions.single(0).propagation
+    begun = propagation.begin(at, propagation.sizes(at))
+    assert isinstance(begun, ConsistentValues)
+    condition = forward.problem.conditions[0]
+    segment = segment_between(condition, ("u",), 0.0, condition.times[1:])
+    engine = HeyokaEngine(forward.field, propagation._pattern, 1e-12)
+    stopped = engine.integrate(segment, begun.values, 20)
+    assert isinstance(stopped, EngineFailure)
+    assert stopped.out_of_steps
+    assert 0.0 < stopped.time < 1.5
+    whole = engine.integrate(segment, begun.values, 10_000)
+    assert not isinstance(whole, EngineFailure)
+    assert 120 <= whole.steps < 10_000
