@@ -89,6 +89,18 @@ EXAMPLES: Mapping[NoticeKind, Notice] = {
         ),
         Notice(NoticeKind.EQUAL_SOLUTIONS, {"count": 2.0}, ("ka", "ke", "V")),
         Notice(NoticeKind.NEAR_SOLUTIONS, {"count": 2.0}, ("ka", "ke", "V")),
+        Notice(
+            NoticeKind.SETTLED_BY,
+            {
+                "time": 2.02,
+                "sd": 0.5,
+                "distance": 7.1,
+                "assumed": 1.0,
+                "solution 1": 6.8,
+                "solution 2": 1.14,
+            },
+            ("g", "data", "h"),
+        ),
         Notice(NoticeKind.SEARCHED_ELSEWHERE, {"starts": 20.0, "p": 0.001}, ("n",)),
         Notice(
             NoticeKind.STARTS_FAILED, {"failed": 3.0, "starts": 20.0}, (), "too many steps at t = 2"

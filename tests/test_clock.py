@@ -14,7 +14,7 @@ import pytest
 
 import odefit
 from odefit import Model, Problem, library
-from odefit.fitting.fit_result import COUNT_WORK, SEARCH_WORK
+from odefit.fitting.solutions import COUNT_WORK, SEARCH_WORK
 from odefit.structure.same_outputs import same_outputs
 
 PACKAGE = Path(odefit.__file__).parent

@@ -633,13 +633,14 @@ def flip_flop(**bounds: Any) -> Problem:
 
 
 FIT: Any = import_module("odefit.fitting.fit_result")
-"""The module whose functions tests replace."""
+SOLUTIONS: Any = import_module("odefit.fitting.solutions")
+"""The modules whose functions and limits tests replace."""
 
 
 @pytest.fixture
 def ample_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FIT, "COUNT_WORK", 3e9)
-    monkeypatch.setattr(FIT, "SEARCH_WORK", 3e9)
+    monkeypatch.setattr(SOLUTIONS, "COUNT_WORK", 3e9)
+    monkeypatch.setattr(SOLUTIONS, "SEARCH_WORK", 3e9)
 
 
 @pytest.mark.usefixtures("ample_work")
@@ -680,7 +681,7 @@ def test_the_estimates_do_not_depend_on_the_work_for_the_equations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ample = odefit.fit(flip_flop(), seed=1)
-    monkeypatch.setattr(FIT, "COUNT_WORK", 0.0)
+    monkeypatch.setattr(SOLUTIONS, "COUNT_WORK", 0.0)
     hasty = odefit.fit(flip_flop(), seed=1)
     assert hasty.assessment.complete is None
     assert "Completeness" not in str(hasty)

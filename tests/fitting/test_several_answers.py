@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import odefit
 from odefit import MultiStart, Problem, Result
 from odefit.assessment.profiles.parts import Verdict
 from odefit.common.errors import InputError
+from odefit.result_data.notices import NoticeKind
 
 COUNT = 16
 SLOPES = (6.0, -3.0, 6.0)
@@ -69,6 +71,51 @@ def test_the_table_has_the_intervals_of_all_and_the_first_lines_say_so() -> None
     assert (table["ci_low"]["p"], table["ci_high"]["p"]) == row.ci
     head = " ".join(str(result).split())[:400]
     assert "3 solutions fit equally well: they differ in p." in head
+
+
+def test_a_note_names_the_measurement_that_tells_them_apart() -> None:
+    """The state x = exp(-p t) was not measured; its noise is taken as 5 % of its largest value."""
+    result = fitted()
+    (notice,) = [n for n in result.notices if n.kind is NoticeKind.SETTLED_BY]
+    assert notice.names == ("x", "data", "")
+    time, sd = notice.numbers["time"], notice.numbers["sd"]
+    assert sd == pytest.approx(0.05)
+    predicted = [notice.numbers[f"solution {k}"] for k in (1, 2, 3)]
+    assert predicted == pytest.approx([math.exp(-s.vector[0] * time) for s in result.fitting])
+    roots = (2 - math.sqrt(3), 2.0, 2 + math.sqrt(3))
+
+    def least(t: float) -> float:
+        """Return the least difference of two curves over its standard deviation."""
+        curves = [math.exp(-p * t) for p in roots]
+        errors = [t * c * 0.1 / math.sqrt(COUNT) / s for c, s in zip(curves, SLOPES, strict=True)]
+        pairs = [(i, j) for i in range(3) for j in range(i)]
+        return min(
+            abs(curves[i] - curves[j]) / math.sqrt(sd**2 + errors[i] ** 2 + errors[j] ** 2)
+            for i, j in pairs
+        )
+
+    assert notice.numbers["distance"] == pytest.approx(least(time), rel=1e-3)
+    best = max(least(t) for t in np.linspace(0.0, 1.0, 401))
+    assert best >= notice.numbers["distance"] > 0.99 * best
+    assert any(w.startswith("Measuring x at ") for w in result.warnings)
+    assert str(result.settle())[:-1] in result.warnings
+    # Ends of further starts, which belong to these solutions, count no more than once.
+    (first, *others) = result.solutions
+    near = replace(first, vector=first.vector * 1.0001, deviance=None)
+    more = replace(result, solutions=(first, near, *others))
+    assert more.settle().predictions == result.settle().predictions
+
+
+def test_a_plan_that_fails_costs_no_other_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("broken")
+
+    monkeypatch.setattr("odefit.fitting.settling.settling_of", broken)
+    result = odefit.fit(cubic(), MultiStart(starts=10), seed=1, jobs=1)
+    assert [f.stage for f in result.failed_stages] == ["measurement that settles"]
+    kinds = {n.kind for n in result.notices}
+    assert NoticeKind.EQUAL_SOLUTIONS in kinds
+    assert NoticeKind.SETTLED_BY not in kinds
 
 
 def test_solutions_that_fit_come_back_from_a_file(tmp_path: Path) -> None:

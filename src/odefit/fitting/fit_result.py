@@ -45,6 +45,7 @@ from odefit.fitting.other_optima import (
     with_other_ends,
     with_other_optima,
 )
+from odefit.fitting.settling import with_settling
 from odefit.fitting.solutions import (
     distinct_solutions,
     equal_solutions,
@@ -67,10 +68,6 @@ from odefit.result.result import Result
 from odefit.result_data import ResultData, Solution, values_at
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation.second_opinion import better_map, second_opinion
-
-COUNT_WORK, SEARCH_WORK = 2.5e7, 1e8
-"""Operations (:mod:`odefit.structure.series.deadline`) allowed for counting the solutions with the
-outputs of the answer; and, if there are others, for count and search together."""
 
 
 def _plain_answer(state: FitState) -> FitState:
@@ -295,9 +292,8 @@ def _known_count(state: FitState) -> FitState:
     doing="counting the solutions of the equations",
 )
 def _count(state: FitState) -> FitState:
-    complete, solutions = indistinguishable_solutions(
-        state.answer, state.solutions, (COUNT_WORK, SEARCH_WORK), state.control
-    )
+    known = state.answer, state.solutions
+    complete, solutions = indistinguishable_solutions(*known, state.control)
     return replace(state, complete=complete, solutions=solutions)
 
 
@@ -364,6 +360,9 @@ def _notices(state: FitState) -> FitState:
         complete=state.complete,
     )
     return replace(state, notices=notices)
+
+
+stage_on_jacobian("measurement that settles", "notices", needs=several_fit)(with_settling)
 
 
 def result_of(

@@ -25,6 +25,10 @@ from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 
+COUNT_WORK, SEARCH_WORK = 2.5e7, 1e8
+"""Operations (:mod:`odefit.structure.series.deadline`) allowed for counting the solutions with the
+outputs of the answer; and, if there are others, for count and search together."""
+
 MAX_SOLUTIONS = 20
 """Largest number of distinct solutions that a result lists, the best first."""
 
@@ -118,14 +122,12 @@ def bounded(problem: Problem) -> bool:
 def indistinguishable_solutions(
     answer: Answer,
     solutions: Sequence[Solution],
-    work: tuple[float, float],
     control: Control,
 ) -> tuple[Completeness | None, tuple[Solution, ...]]:
     """Count the solutions with the outputs of the answer, and find the missing ones.
 
-    `solutions` are the known distinct ones, the answer first. `work` holds the operations allowed
-    for the count, and for count and search together (:mod:`odefit.structure.series.deadline`).
-    Return the count, or None, and all solutions within the bounds, the answer first.
+    `solutions` are the known distinct ones, the answer first. Return the count, or None, and all
+    solutions within the bounds, the answer first.
     """
     from odefit.structure.same_outputs import (  # not every fit needs it
         GroupOfOutputs,
@@ -134,7 +136,9 @@ def indistinguishable_solutions(
 
     forward = answer.forward
     problem, vector = forward.problem, answer.start.vector
-    found = same_outputs(problem, vector, *work, seed=control.seed, stop=control.should_stop)
+    found = same_outputs(
+        problem, vector, COUNT_WORK, SEARCH_WORK, seed=control.seed, stop=control.should_stop
+    )
     if found is None:
         return None, tuple(solutions)
     best = solutions[0]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from odefit.designs.settling import Settlement
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
+from odefit.reporting.designs import settling_sentence
 from odefit.reporting.numbers import significant
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation.engines.registry import ENGINES
@@ -164,6 +166,23 @@ def _near_solutions(notice: Notice) -> str:
     )
 
 
+def _settled_by(notice: Notice) -> str:
+    numbers, (observable, experiment, unit) = notice.numbers, notice.names
+    predictions = [v for k, v in numbers.items() if k.startswith("solution ")]
+    return settling_sentence(
+        Settlement(
+            observable,
+            experiment,
+            numbers["time"],
+            unit,
+            tuple(predictions),
+            numbers["sd"],
+            numbers["distance"],
+            assumed=bool(numbers["assumed"]),
+        )
+    ).rstrip(".")
+
+
 def _searched_elsewhere(notice: Notice) -> str:
     starts = round(notice.numbers["starts"])
     tried = f"{starts} starts from wider ranges and on logarithmic scales found nothing better"
@@ -239,6 +258,7 @@ WORDS: dict[NoticeKind, Callable[[Notice], str]] = {
     NoticeKind.SMOOTHNESS: _smoothness,
     NoticeKind.EQUAL_SOLUTIONS: _equal_solutions,
     NoticeKind.NEAR_SOLUTIONS: _near_solutions,
+    NoticeKind.SETTLED_BY: _settled_by,
     NoticeKind.SEARCHED_ELSEWHERE: _searched_elsewhere,
     NoticeKind.STARTS_FAILED: _starts_failed,
     NoticeKind.STAGE_FAILED: _stage_failed,

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.designs.settling import Settlement, settlement
+from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
 
 ASSUMED_NOISE = 0.05
@@ -56,10 +58,6 @@ class ResultSettling:
 def settled(result: ResultData, observables: Sequence[str] | str | None, times: Any) -> Settling:
     """Return the result of :meth:`ResultSettling.settle`."""
     from odefit.assessment.intervals.small_samples import quantile_of
-    from odefit.designs.observables import with_observables
-    from odefit.designs.request import window_of
-    from odefit.problem.noise import Noise
-    from odefit.simulation.simulations import simulated
 
     best = result.best
     variance = 1.0 if result.uncertainty is None else result.uncertainty.variance
@@ -67,15 +65,48 @@ def settled(result: ResultData, observables: Sequence[str] | str | None, times: 
         variance = 1.0
     scale = 1.0 if best.log_likelihood is not None else variance
     limit = result.value_of(best) + scale * quantile_of(0.95, np.inf) ** 2
-    fitting = [s for s in result.solutions if s.nodes is None and result.value_of(s) <= limit]
+    told = [s for s in result.fitting if s.nodes is None]
+    within = [s for s in result.solutions if s.nodes is None and result.value_of(s) <= limit]
+    # A result that lists the solutions that fit has no others: further ends belong to these.
+    fitting = told if len(told) > 1 else within
     if len(fitting) < 2:
         raise InputError("settle: only one solution fits, so there is nothing to distinguish")
-    problem = result.problem
+    vectors = [np.asarray(s.vector, dtype=float) for s in fitting]
+    likelihood = best.log_likelihood is not None
+    return settling_of(
+        result.problem,
+        vectors,
+        variance,
+        likelihood=likelihood,
+        observables=observables,
+        times=times,
+    )
+
+
+def settling_of(
+    problem: Problem,
+    vectors: Sequence[Array],
+    variance: float,
+    *,
+    likelihood: bool,
+    observables: Sequence[str] | str | None = None,
+    times: Any = None,
+) -> Settling:
+    """Return the measurement that distinguishes some values of the unknowns.
+
+    `variance` is that of noise that the problem does not give; with a `likelihood` it gives all.
+    Raises InputError as :meth:`ResultSettling.settle` does.
+    """
+    from odefit.designs.observables import with_observables
+    from odefit.designs.request import window_of
+    from odefit.problem.noise import Noise
+    from odefit.simulation.simulations import simulated
+
     model = problem.given
     texts = [observables] if isinstance(observables, str) else observables
     names = list(texts or dict.fromkeys([*model.observables, *model.states]))
     measured = {n for c in problem.conditions for n in c.series}
-    known = any(n.known for n in problem.noise.values()) or best.log_likelihood is not None
+    known = any(n.known for n in problem.noise.values()) or likelihood
     windows = [(c.name, window_of(problem, [c.name], times)) for c in problem.conditions]
     noise = {}
     for name in names:
@@ -83,14 +114,13 @@ def settled(result: ResultData, observables: Sequence[str] | str | None, times: 
             continue
         if name in model.states:
             largest = 0.0
-            for solution in fitting:
+            for vector in vectors:
                 for experiment, window in windows:
-                    curve = simulated(problem, solution.vector, window.grid, experiment)
+                    curve = simulated(problem, vector, window.grid, experiment)
                     values = getattr(curve, "states", {}).get(name, np.zeros(1))
                     largest = max(largest, float(np.max(np.abs(values))))
             noise[name] = ASSUMED_NOISE * (largest or 1.0)
     extended, known_names = with_observables(problem, names, noise)
-    vectors = [np.asarray(s.vector, dtype=float) for s in fitting]
     found = settlement(extended, vectors, known_names, windows, variance, tuple(noise))
     if found is None:
         raise InputError(

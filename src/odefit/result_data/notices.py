@@ -52,6 +52,11 @@ class NoticeKind(StrEnum):
     """Several solutions fit equally well: ``count``; names are the unknowns that differ."""
     NEAR_SOLUTIONS = "near solutions"
     """Several solutions fit within the noise: ``count``, ``equal`` of them equally well."""
+    SETTLED_BY = "settled by"
+    """The measurement that would tell solutions that fit apart: ``time``, ``sd`` of the
+    measurement, predictions as ``solution 1`` and so on, their least ``distance`` in standard
+    deviations; ``assumed`` is 1 for an assumed noise; names are the observable, the experiment and
+    the unit of time."""
     SEARCHED_ELSEWHERE = "searched elsewhere"
     """Unknowns (names) are lost at an answer that misses the data, and ``starts`` from wider ranges
     found nothing better; ``p`` is that of the residuals."""
