@@ -61,9 +61,10 @@ def _unknown(
     if uncertainty is None:
         raise RuntimeError(f"no solution: {result.message}")
     position = uncertainty.keys.index(key)
-    low, high = map(float, uncertainty.intervals[position])
     lower, upper = result.problem.lower[position], result.problem.upper[position]
     row = result.parameters.loc[key]
+    # The table has the intervals of all solutions that fit.
+    low, high = row[["ci_low", "ci_high"]].to_numpy(dtype=float).ravel().tolist()
     shown = math.isfinite(low) and math.isfinite(high)
     slack = 1e-9 * max(abs(truth), 1.0)
     return {
