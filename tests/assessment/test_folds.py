@@ -8,6 +8,7 @@ from scipy.optimize import brentq, least_squares
 from scipy.special import fdtri
 
 import odefit
+from odefit.assessment.fitting_solutions import fitting_solutions
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.common.arrays import Array
 from odefit.fitting.fit_notices import fit_notices
@@ -16,6 +17,8 @@ from odefit.methods.estimate import Doubt, Estimate
 from odefit.methods.running.control import Control
 from odefit.reporting.notices import notice_sentence
 from odefit.result_data.notices import NoticeKind
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 TIMES = np.array([0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24])
 VALUES = np.array([1.0429, 1.7674, 2.6855, 2.9357, 2.8486, 2.4092, 1.8461, 0.8627, 0.2597, -0.0582])
@@ -73,6 +76,28 @@ def test_at_a_fold_intervals_are_those_of_a_profile_by_closed_form() -> None:
     of_volume = uncertainty.intervals[uncertainty.keys.index("V")]
     assert of_volume == pytest.approx((0.327, 0.697), abs=0.002)  # of the issue's note
     assert "by profile" in str(result)
+
+
+def test_the_other_half_of_a_double_solution_has_the_interval_of_the_profile() -> None:
+    """A count of the equations finds both halves, and linearisation has no interval at either."""
+    start = {"ka": 0.3, "ke": 0.25, "V": 0.5}
+    result = odefit.fit(oral_dose(), odefit.SingleShooting(), start=start)
+    assert result.uncertainty is not None
+    forward, vector = ForwardMap(result.problem), result.best.vector
+    evaluation = forward.evaluate(vector, UNDECIDED)
+    assert isinstance(evaluation, Evaluation)
+    ka, ke, volume = (result.problem.keys.index(key) for key in ("ka", "ke", "V"))
+    other = vector.copy()
+    other[[ka, ke]] = vector[[ke, ka]] * [1 + 1e-5, 1 - 1e-5]
+    far = vector.copy()
+    far[volume] *= 10.0
+    found = fitting_solutions(
+        forward, (vector, evaluation, result.uncertainty), [other, far], lambda *at: at[-1]
+    )
+    one, half, distant = (np.asarray(f.intervals) for f in found if f is not None)
+    assert np.isfinite(one).all()
+    assert half.tolist() == one.tolist()
+    assert distant[volume].tolist() != one[volume].tolist()  # the profile does not reach it
 
 
 def test_what_is_not_determined_stays_so() -> None:

@@ -15,9 +15,9 @@ import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
-from odefit.assessment.parts import Uncertainty
+from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.assessment.profiles.linear_checks import checked
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, BoolArray
 from odefit.methods.local.scaling import Scaling
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
@@ -60,11 +60,27 @@ def fitting_solutions(
         intervals = x[:, None] + (there.intervals - x[:, None]) * remaining(
             deviance, rise, uncertainty.level
         )
+        if x is not vector:
+            inside = _by_profile_around(uncertainty, x)
+            intervals[inside] = uncertainty.intervals[inside]
         logarithms.append(_log_mass(forward, x, at, deviance))
         solutions.append(FittingSolution(rise, math.nan, intervals))
     masses = np.exp(np.array(logarithms) - np.max(logarithms))
     weights = iter((masses / masses.sum()).tolist())
     return [f and FittingSolution(f.deviance, next(weights), f.intervals) for f in solutions]
+
+
+def _by_profile_around(uncertainty: Uncertainty, vector: Array) -> BoolArray:
+    """Return where the best solution's interval by profile holds another solution, shape (n,).
+
+    At a fold the profile leads from one mirror solution through the other, so that its interval is
+    that of both.
+    """
+    by_profile = np.array(
+        [uncertainty.trouble.get(key) is Trouble.BY_PROFILE for key in uncertainty.keys]
+    )
+    low, high = uncertainty.intervals.T
+    return np.asarray(by_profile & (low <= vector) & (vector <= high))
 
 
 def remaining(deviance: Deviance, rise: float, level: float) -> float:
