@@ -15,10 +15,12 @@ from odefit.common.arrays import Array
 from odefit.enclosure import Enclosure, affine_maps, differential_inequalities, flow
 from odefit.enclosure.arithmetic.intervals import Interval
 from odefit.enclosure.differential_inequalities import (
+    Comparison,
     DifferentialInequalities,
     StateIntervals,
     highest,
 )
+from odefit.enclosure.kernels.comparison import highest as compiled_highest
 from odefit.enclosure.system import System
 from tests.enclosure.containment import checked, sane
 from tests.enclosure.solutions import decay, holds, observed, oscillator
@@ -153,8 +155,9 @@ def test_what_has_left_the_other_states_is_in_the_last() -> None:
     assert 1 - 1e-3 < z.low[0] <= true <= z.high[0] <= 1 + 1e-9
 
 
+@pytest.mark.parametrize("bound", [highest, compiled_highest])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_comparison_equation(seed: int) -> None:
+def test_the_comparison_equation(seed: int, bound: Comparison) -> None:
     """Against its solution in many small steps, from either side of zero."""
     rng = np.random.default_rng(seed)
     count = 60
@@ -164,7 +167,7 @@ def test_the_comparison_equation(seed: int) -> None:
     rest = rng.choice([-1.0, 0.0, 1.0], count) * rng.uniform(0, 3, count)
     h = 0.7
     with np.errstate(all="ignore"):
-        found = highest(start, factor, rest, h)
+        found = bound(start, factor.low, factor.high, rest, h)
     u, steps = start.copy(), 20000
     sup = u.copy()
     for _ in range(steps):
@@ -179,18 +182,19 @@ def test_the_comparison_equation(seed: int) -> None:
     assert (found[sharp] <= u[sharp] + 10 * room[sharp]).all()
 
 
-def test_the_comparison_equation_where_numbers_end() -> None:
+@pytest.mark.parametrize("bound", [highest, compiled_highest])
+def test_the_comparison_equation_where_numbers_end(bound: Comparison) -> None:
     big, one = np.full(1, 1e5), np.ones(1)
     with np.errstate(all="ignore"):
-        assert highest(one, Interval(big, big), one, 1.0)[0] == np.inf
+        assert bound(one, big, big, one, 1.0)[0] == np.inf
         # -1e-300 e^1e5 is far below what can be written, but not minus infinity.
-        assert -np.inf < highest(-1e-300 * one, Interval(big, big), -one, 1.0)[0] <= -1e100
-        assert highest(np.full(1, np.inf), Interval(-big, -big), one, 1.0)[0] == np.inf
-        assert highest(0 * one, Interval(-np.inf * one, np.inf * one), 0 * one, 1.0)[0] in (
+        assert -np.inf < bound(-1e-300 * one, big, big, -one, 1.0)[0] <= -1e100
+        assert bound(np.full(1, np.inf), -big, -big, one, 1.0)[0] == np.inf
+        assert bound(0 * one, -np.inf * one, np.inf * one, 0 * one, 1.0)[0] in (
             0,
             np.inf,
         )
-        assert highest(one, Interval(-big, -big), 0 * one, 1.0)[0] > 0
+        assert bound(one, -big, -big, 0 * one, 1.0)[0] > 0
 
 
 # Boxes of which something is lost --------------------------------------------------------------

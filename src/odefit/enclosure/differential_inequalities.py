@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
@@ -111,11 +112,18 @@ class _Forms:
         return forms
 
 
-class DifferentialInequalities:
-    """The differential inequalities of one system."""
+class Comparison(Protocol):
+    """Upper bounds of the solutions of scalar comparison equations, as by :func:`highest`."""
 
-    def __init__(self, system: System) -> None:
-        self._system = system
+    def __call__(self, start: Array, low: Array, high: Array, rest: Array, h: float) -> Array:
+        """Return upper bounds at h, with factors between `low` and `high`, shape (B,)."""
+
+
+class DifferentialInequalities:
+    """The differential inequalities of one system; `comparison` solves the scalar equations."""
+
+    def __init__(self, system: System, comparison: Comparison | None = None) -> None:
+        self._system, self._comparison = system, comparison or highest
         self._forms: dict[Mode, _Forms] = {}
 
     def start(self, states: list[Interval], time: float) -> StateIntervals:
@@ -136,7 +144,7 @@ class DifferentialInequalities:
         with np.errstate(all="ignore"):
             forms = self._forms_at(begin)
             start = StateIntervals(states, [anything for _ in forms.weights])
-            span = _TimeSpan(self._system, forms, start, begin, end, 1)
+            span = _TimeSpan(self._system, forms, self._comparison, start, begin, end, 1)
             half = [
                 Interval(np.where(s.low >= 0, 0.0, -np.inf), np.where(s.high <= 0, 0.0, np.inf))
                 for s in states
@@ -150,7 +158,8 @@ class DifferentialInequalities:
         """Return the states at a later time, without events or input knots on the way."""
         with np.errstate(all="ignore"):
             forms = self._forms_at(begin)
-            span = _TimeSpan(self._system, forms, start, begin, end, STEPS_PER_SPAN)
+            steps = STEPS_PER_SPAN
+            span = _TimeSpan(self._system, forms, self._comparison, start, begin, end, steps)
             return StateIntervals(span.end(unknowns), start.totals)
 
     def _forms_at(self, time: float) -> _Forms:
@@ -176,12 +185,14 @@ class _TimeSpan:
         self,
         system: System,
         forms: _Forms,
+        comparison: Comparison,
         start: StateIntervals,
         begin: float,
         end: float,
         steps: int,
     ) -> None:
         self._system, self._forms, self._start = system, forms, start
+        self._comparison = comparison
         self._boxes = len(start.states[0].low)
         times = np.unique(np.linspace(begin, end, steps + 1))
         times[0], times[-1] = begin, end
@@ -282,8 +293,9 @@ class _TimeSpan:
         low, high = np.full(self._boxes, -np.inf), np.full(self._boxes, np.inf)
         for a, b in self._forms.coefficients[i]:
             factor, rest = values[a].take(own), values[b].take(own)
-            high = np.minimum(high, highest(start.high, factor, rest.high, h))
-            low = np.maximum(low, -highest(-start.low, factor, -rest.low, h))
+            a_low, a_high = factor.low, factor.high
+            high = np.minimum(high, self._comparison(start.high, a_low, a_high, rest.high, h))
+            low = np.maximum(low, -self._comparison(-start.low, a_low, a_high, -rest.low, h))
         return Interval(low, high)
 
     def _conserved(self, states: list[Interval]) -> list[Interval]:
@@ -330,15 +342,16 @@ def _wider(b: Interval, f: Interval, low: BoolArray, high: BoolArray, hopeless: 
     return Interval(np.where(low, below, b.low), np.where(high, above, b.high))
 
 
-def highest(start: Array, factor: Interval, rest: Array, h: float) -> Array:
-    """Return an upper bound at h of all solutions of ``u' = a u + b`` with a in `factor`.
+def highest(start: Array, low: Array, high: Array, rest: Array, h: float) -> Array:
+    """Return upper bounds at h of all solutions of ``u' = a u + b``, shape (B,).
 
-    The largest value until then is at h or at the `start`.
+    Factors a are between `low` and `high`, and b is at most `rest`. The largest value until then is
+    at h or at the `start`.
     """
     # Above zero, the largest a is used; below, the smallest.
-    above = _solution(start, factor.high, rest, h)
-    below = _solution(start, factor.low, rest, h)
-    up = _solution(np.zeros_like(start), factor.high, rest, h)
+    above = _solution(start, high, rest, h)
+    below = _solution(start, low, rest, h)
+    up = _solution(np.zeros_like(start), high, rest, h)
     rising = np.where(below <= 0, below, up)
     negative = np.where(rest > 0, rising, below)
     # From above zero to below it: the bound stops at zero.

@@ -41,6 +41,11 @@ class DiscretisedEnclosure:
         self.scope = f"discretised ({scheme.name}, M = {steps})"
         self.unique_solution = all(c.unique_solution for c in self._conditions)
 
+    @property
+    def compiled(self) -> DiscretisedEnclosure:
+        """The enclosure itself, which has no compiled code."""
+        return self
+
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Return the residuals over boxes with these corners, shapes (B, n).
 

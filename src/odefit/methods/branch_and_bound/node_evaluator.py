@@ -41,6 +41,10 @@ class ResidualEnclosure(Protocol):
     unique_solution: bool
     influence: Array
 
+    @property
+    def compiled(self) -> ResidualEnclosure:
+        """The same enclosure by compiled code, which pays in a long search."""
+
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Return the residuals over boxes with these corners, shapes (B, n).
 
@@ -61,7 +65,11 @@ class NodeEvaluation:
 
 
 def evaluate_nodes(
-    enclosure: ResidualEnclosure, lower: Array, upper: Array, radius: float
+    enclosure: ResidualEnclosure,
+    lower: Array,
+    upper: Array,
+    radius: float,
+    compiled: bool = False,
 ) -> NodeEvaluation:
     """Evaluate the nodes whose boxes have these corners, shapes (B, n).
 
@@ -69,7 +77,7 @@ def evaluate_nodes(
     """
     spent = WorkLimit(math.inf)
     with counting(spent):
-        residuals = enclosure(lower, upper, radius)
+        residuals = (enclosure.compiled if compiled else enclosure)(lower, upper, radius)
     with np.errstate(all="ignore"):
         objective = np.einsum("rb,rb->b", residuals.c[:, 0], residuals.c[:, 0])
     known = np.isfinite(residuals.remainder).all(axis=0) & np.isfinite(objective)
@@ -95,7 +103,12 @@ class NodeEvaluator:
         self._control = control or Control()
 
     def __call__(
-        self, lower: Array, upper: Array, radius: float, stop: Callable[[], bool]
+        self,
+        lower: Array,
+        upper: Array,
+        radius: float,
+        stop: Callable[[], bool],
+        compiled: bool = False,
     ) -> Iterator[NodeEvaluation]:
         """Yield evaluations of chunks of boxes with these corners, shape (B, n), until a `stop`."""
         count = -(-len(lower) // CHUNK_SIZE)
@@ -104,9 +117,9 @@ class NodeEvaluator:
             for number, chunk in enumerate(chunks):
                 if number and stop():
                     return
-                yield self._here(*chunk, radius)
+                yield self._here(*chunk, radius, compiled)
             return
-        yield from self._shared(self._workers, self._work, chunks, radius)
+        yield from self._shared(self._workers, self._work, chunks, radius, compiled)
 
     def _shared(
         self,
@@ -114,12 +127,13 @@ class NodeEvaluator:
         work: Work,
         chunks: list[tuple[Array, Array]],
         radius: float,
+        compiled: bool,
     ) -> Iterator[NodeEvaluation]:
         """Yield the evaluations of chunks by workers in their order, whichever ends first."""
         done = dispatched(
             chunks,
-            lambda chunk: (work, (*chunk, radius)),
-            lambda chunk: evaluate_nodes(self._enclosure, *chunk, radius),
+            lambda chunk: (work, (*chunk, radius, compiled)),
+            lambda chunk: evaluate_nodes(self._enclosure, *chunk, radius, compiled),
             workers,
             self._control,
             total=len(chunks),
@@ -134,22 +148,22 @@ class NodeEvaluator:
                         return
                     if outcome["error"] is not None:  # the workers died: this process evaluates it
                         outcome["value"] = evaluate_nodes(
-                            self._enclosure, *chunks[position], radius
+                            self._enclosure, *chunks[position], radius, compiled
                         )
                     waiting[position] = outcome["value"]
                 yield waiting.pop(number)
 
-    def _here(self, lower: Array, upper: Array, radius: float) -> NodeEvaluation:
+    def _here(self, lower: Array, upper: Array, radius: float, compiled: bool) -> NodeEvaluation:
         """Evaluate a chunk in this process."""
 
         def work() -> NodeEvaluation:
-            return evaluate_nodes(self._enclosure, lower, upper, radius)
+            return evaluate_nodes(self._enclosure, lower, upper, radius, compiled)
 
         return work() if self._workers is None else self._workers.timed(work)
 
 
 def _evaluate_remotely(
-    enclosure: ResidualEnclosure, task: tuple[Array, Array, float]
+    enclosure: ResidualEnclosure, task: tuple[Array, Array, float, bool]
 ) -> NodeEvaluation:
     """Evaluate a chunk in a worker process."""
     return evaluate_nodes(enclosure, *task)

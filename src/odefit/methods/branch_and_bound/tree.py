@@ -60,6 +60,11 @@ MIN_WIDTH = 1e-13
 """Width, relative to the bounds of the unknown, below which a box is not divided further."""
 
 
+COMPILED_FROM = 1e8
+"""Work of a search, in operations, from which on compiled code evaluates its boxes: as much as its
+compilation takes."""
+
+
 @dataclass(order=True)
 class Node:
     """An open node: a box, shape (n,), that may contain something better than the incumbent.
@@ -179,7 +184,8 @@ class Tree:
             return
         lower = np.array([node.lower for node in waiting])
         upper = np.array([node.upper for node in waiting])
-        for evaluation in self._evaluator(lower, upper, radius, stop):
+        compiled = self.work >= COMPILED_FROM
+        for evaluation in self._evaluator(lower, upper, radius, stop, compiled):
             count = len(evaluation.midpoint_objective)
             norm = np.array([node.norm for node in waiting[:count]])
             self.work += evaluation.work

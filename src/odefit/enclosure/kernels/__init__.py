@@ -1,0 +1,1 @@
+"""Compiled enclosures of solutions: the same bounds as NumPy's, box by box."""
