@@ -30,6 +30,10 @@ class Quartic:
         """The objective."""
         return np.asarray((x**2 - 1) ** 2 + (y**2 - 2) ** 2 + (0.5 + 0.1 * (x + y)) ** 2)
 
+    @property
+    def compiled(self) -> Quartic:
+        return self
+
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         self.calls += 1
         if self.calls == self.fail_at:

@@ -16,8 +16,8 @@ from odefit.enclosure.kernels.compiling import called_from_python, rigorous
 def _solution(start: float, a: float, b: float, h: float) -> float:
     """Return ``start e^(a h) + b (e^(a h) - 1) / a``, rounded upwards."""
     x = a * h
-    growth = np.exp(x)
-    mean = np.expm1(x) / x if abs(x) > UNDERFLOW else 1.0
+    growth = float(np.exp(x))
+    mean = float(np.expm1(x)) / x if abs(x) > UNDERFLOW else 1.0
     # An overflowing number is at least this large.
     first = start * (min(growth, OVERFLOW) if start < 0 else growth)
     second = b * h * (min(mean, OVERFLOW) if b < 0 else mean)
