@@ -17,13 +17,12 @@ from odefit.enclosure.error_propagation import ErrorBound
 from odefit.enclosure.flow import MAX_STEPS, MAX_UNCONFIRMED, SHORTEST_STEP, Flow, StepControl
 from odefit.enclosure.kernels.compiling import called_from_python, rigorous
 from odefit.enclosure.kernels.programs import PlacedProgram, is_compiled, placed
-from odefit.enclosure.kernels.propagation import put_dependent
+from odefit.enclosure.kernels.propagation import put_dependent, without
 from odefit.enclosure.kernels.step import (
     Equations,
     error_at_end,
     polynomials,
     put_constants,
-    without,
     workspace,
 )
 from odefit.enclosure.state_enclosure import StateEnclosure

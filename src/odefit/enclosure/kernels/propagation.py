@@ -381,3 +381,20 @@ def put_dependent(unknown: BoolArray, dependence: Array) -> None:
         for j in range(n):
             if given[j] and dependence[i, j] > 0:
                 unknown[i] = True
+
+
+@rigorous
+def without(
+    sizes: Array, frame: Array, lengths: Array, states: BoolArray
+) -> tuple[Array, Array, Array]:
+    """Return an error bound as if the error of some states were zero."""
+    n = len(sizes)
+    rest, known, anew = sizes.copy(), is_finite(lengths), False
+    for i in range(n):
+        if states[i]:
+            # The share of these states in the lengths is unknown: only the other sizes remain.
+            anew |= sizes[i] != 0 and (np.isfinite(sizes[i]) or not known)
+            rest[i] = 0.0
+    if anew:
+        return rest, identity(n), rest.copy()
+    return rest, frame.copy(), lengths.copy()

@@ -15,13 +15,12 @@ from odefit.enclosure.error_propagation import MAX_GROWTH_NORM
 from odefit.enclosure.kernels.compiling import rigorous
 from odefit.enclosure.kernels.programs import Program
 from odefit.enclosure.kernels.propagation import (
-    identity,
     in_frame_coordinates,
-    is_finite,
     propagate_componentwise,
     propagate_in_frame,
     put_dependent,
     times_magnitudes,
+    without,
 )
 from odefit.enclosure.kernels.taylor import bound, compute_order, put_norms
 from odefit.enclosure.taylor_step import (
@@ -403,20 +402,3 @@ def error_at_end(
     easy = largest <= 0.5 * MAX_STEP_NORM
     unconfirmed = centre <= MAX_STEP_NORM and lost
     return StepEnd(ends, turned, moved, unknown, too_long, limiting, easy, unconfirmed)
-
-
-@rigorous
-def without(
-    sizes: Array, frame: Array, lengths: Array, states: BoolArray
-) -> tuple[Array, Array, Array]:
-    """Return an error bound as if the error of some states were zero."""
-    n = len(sizes)
-    rest, known, anew = sizes.copy(), is_finite(lengths), False
-    for i in range(n):
-        if states[i]:
-            # The share of these states in the lengths is unknown: only the other sizes remain.
-            anew |= sizes[i] != 0 and (np.isfinite(sizes[i]) or not known)
-            rest[i] = 0.0
-    if anew:
-        return rest, identity(n), rest.copy()
-    return rest, frame.copy(), lengths.copy()
