@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import random
 import shlex
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from odefit.cli import streams
 from tests.cli.commands import COMMAND, run
 
 
@@ -144,3 +147,46 @@ def test_bytecode_is_written_unless_the_disk_is_full(monkeypatch: pytest.MonkeyP
     streams.spare_bytecode()
     assert sys.dont_write_bytecode
     assert os.environ["PYTHONDONTWRITEBYTECODE"] == "1"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of the address space")
+def test_a_package_that_would_hang_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """OpenBLAS waits for ever for 32 MB that it does not get."""
+    guard = streams.Guard(500)
+    monkeypatch.setattr(streams, "_address_space", lambda: 430)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    guard.find_spec("pandas")
+    with pytest.raises(MemoryError, match=r"scipy\.linalg takes 150 MB.* and 70 of the 500 MB"):
+        guard.find_spec("scipy.linalg")
+    monkeypatch.setattr(streams, "_address_space", lambda: 350)
+    guard.find_spec("scipy.linalg")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of the address space")
+@pytest.mark.parametrize("command", ["sensitivity", "check", "simulate"])
+def test_a_limit_of_memory_ends_a_command_with_a_sentence(command: str, folder: Path) -> None:
+    """`sensitivity` waited for ever within 462 and 500 MB, and LLVM aborted within 496."""
+    import resource
+
+    drawn = random.Random(f"38 {command}")
+    arguments = ["decay.toml", *(() if command == "check" else ("--set", "k=1", "s=2"))]
+    for most in [
+        462_000_000,
+        500_000_000,
+        *(drawn.randrange(300, 700) * 1_000_000 for _ in range(3)),
+    ]:
+        ran = subprocess.run(
+            [*COMMAND, command, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_AS, (most, most)),
+        )
+        what = f"{command} {most}: {ran.returncode} {ran.stderr}"
+        assert ran.returncode in (0, 2), what
+        assert "Traceback" not in ran.stderr, what
+        assert ran.returncode == 0 or ran.stderr.strip(), what

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from odefit.cli.exit_statuses import UNUSABLE
-from odefit.cli.streams import memory_allowed, prepare_streams, spare_bytecode
+from odefit.cli.streams import guard_memory, memory_allowed, prepare_streams, spare_bytecode
 from odefit.common.signals import Ended, said, signals_end
 
 REASON_LENGTH = 300  # longest message of an exception where memory is limited
@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             prepare_streams(program)
             if program:
                 spare_bytecode()
+                guard_memory()
             from odefit.cli.commands import run
 
             status = run(arguments)

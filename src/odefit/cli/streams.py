@@ -98,6 +98,58 @@ def spare_bytecode() -> None:
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # for workers
 
 
+LOADED = {"numpy": 130, "scipy.linalg": 150, "llvmlite": 350, "heyoka": 320}
+"""Megabytes of address space that packages take when they are loaded and used, by name.
+
+OpenBLAS, in the first two, never ends where its buffers of 32 MB do not fit, some of which come at
+its first use. LLVM, in the others, aborts the process; its part includes compiled kernels."""
+
+EACH_THREAD = 40  # megabytes that OpenBLAS takes for each further thread
+
+
+class Guard:
+    """An importer that loads nothing: it refuses packages for which the memory does not suffice."""
+
+    def __init__(self, allowed: int) -> None:
+        self.allowed = allowed
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        """Raise MemoryError if the address space that is left is too small for a package."""
+        if name not in LOADED:
+            return
+        needed = LOADED[name] + (EACH_THREAD * (_threads() - 1) if LOADED[name] < 200 else 0)
+        left = self.allowed - _address_space()
+        if left < needed:
+            raise MemoryError(
+                f"{name} takes {needed} MB of address space, and {max(left, 0)} of the "
+                f"{self.allowed} MB that this process is allowed (ulimit -v) are left"
+            )
+
+
+def guard_memory() -> None:
+    """Refuse packages that would hang or abort within a limit of the address space, if any."""
+    allowed = memory_allowed()
+    if allowed is not None and sys.platform == "linux":
+        sys.meta_path.insert(0, Guard(allowed))
+
+
+def _address_space() -> int:
+    """Return the address space of this process in megabytes."""
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - as above
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") // 1_000_000
+
+
+def _threads() -> int:
+    """Return the number of threads that OpenBLAS starts."""
+    if sys.platform != "linux":
+        return 1
+    most = len(os.sched_getaffinity(0))
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        if os.environ.get(name, "").isdecimal():
+            return max(min(int(os.environ[name]), most), 1)
+    return most
+
+
 def memory_allowed() -> int | None:
     """Return the address space limit of this process in megabytes; None without a limit."""
     if sys.platform == "win32":
