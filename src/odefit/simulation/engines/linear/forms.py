@@ -26,10 +26,12 @@ SHARE = 0.5
 """Product of an eigenvalue and the time, over the number of outputs, below which outputs cost more
 than explicit steps."""
 
-MANY_PARTS = 6
-"""Parts of a segment from which on linear equations with inputs are solved step by step."""
+MANY_PARTS = 32
+"""Parts of a segment from which on linear equations with inputs are solved step by step: fewer
+parts take the Taylor method no longer than what has to be computed in advance."""
 
-PART = 25_000.0  # time in which other engines begin a part anew, in ns
+PART, PART_VALUE = 5_000.0, 150.0
+"""Time of a part by the Taylor method, and for each state or sensitivity besides, in ns."""
 
 Key = tuple[VectorField, SensitivityPattern]
 
@@ -77,7 +79,9 @@ class LinearForms:
         if parts < MANY_PARTS:
             return None
         recursion = self._recursion(problem.field, problem.pattern)
-        return None if recursion is None else recursion.integrate(problem, PART * parts)
+        values = len(problem.field.states) * (1 + problem.pattern.directions)
+        most = parts * (PART + PART_VALUE * values)
+        return None if recursion is None else recursion.integrate(problem, most)
 
     def _recursion(self, field: VectorField, pattern: SensitivityPattern) -> Recursion | None:
         key = field, pattern

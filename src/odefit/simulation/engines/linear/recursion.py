@@ -34,6 +34,7 @@ BEGINNING = 100_000.0  # time of the coefficients and of the plan, in ns
 ORDERS = 14  # orders of a usual series
 TERM = 1.0  # time of a term of a series, for each state or sensitivity, in ns
 PRODUCT = 0.7  # time of a product of a transition, in ns
+CALL = 15_000.0  # time of a call of a kernel, in ns
 STEP = 30.0  # time of a step besides its products, in ns
 SWEEPS = 12  # improvements of the bound of the rate
 
@@ -117,7 +118,7 @@ class Recursion:
         plain = Plan(False, _series(steps.durations, rate) * (series + STEP))
         if equations.bilinear:
             return plain
-        making = _series(steps.lengths, rate) * columns * (series + STEP)
+        making = columns * (CALL + _series(steps.lengths, rate) * (series + STEP))
         step = STEP + PRODUCT * n * columns * (1 + 2 * m)
         shared = Plan(True, making + step * len(steps.durations))
         return min(plain, shared, key=lambda plan: plan.time)
