@@ -26,12 +26,18 @@ SHARE = 0.5
 """Product of an eigenvalue and the time, over the number of outputs, below which outputs cost more
 than explicit steps."""
 
-MANY_PARTS = 32
-"""Parts of a segment from which on linear equations with inputs are solved step by step: fewer
-parts take the Taylor method no longer than what has to be computed in advance."""
+MANY_PARTS, FEW_PARTS = 32, 6
+"""Parts of a segment from which on linear equations with inputs are solved step by step, with the
+Taylor method and without it: fewer parts take it no longer than what has to be computed before."""
 
 PART, PART_VALUE = 5_000.0, 150.0
 """Time of a part by the Taylor method, and for each state or sensitivity besides, in ns."""
+
+MANY_STATES, OUTPUT = 5, 2_000.0
+"""States from which on many outputs are computed step by step where the Taylor method is missing,
+in at most this time each, in ns: eigenvectors take longer for them."""
+
+SLOWER = 8.0  # the explicit engine's time for a part, relative to that of the Taylor method
 
 Key = tuple[VectorField, SensitivityPattern]
 
@@ -74,13 +80,17 @@ class LinearForms:
         return None if form is None else form.integrate(problem.segment, problem.initial)
 
     def step_by_step(self, problem: Integration) -> SegmentSolution | None:
-        """Return the solution of a segment of many parts; None where there are few."""
-        parts = len(problem.segment.polynomials)
-        if parts < MANY_PARTS:
+        """Return the solution of a segment of many parts or outputs; None where there are few."""
+        field, outputs = problem.field, len(problem.segment.times)
+        parts, absent = len(problem.segment.polynomials), bool(TAYLOR.problem)
+        values = len(field.states) * (1 + problem.pattern.directions)
+        if parts >= (FEW_PARTS if absent else MANY_PARTS):
+            most = parts * (PART + PART_VALUE * values) * (SLOWER if absent else 1.0)
+        elif absent and len(field.states) >= MANY_STATES and outputs >= OUTPUTS_IN_CLOSED_FORM:
+            most = outputs * OUTPUT
+        else:
             return None
-        recursion = self._recursion(problem.field, problem.pattern)
-        values = len(problem.field.states) * (1 + problem.pattern.directions)
-        most = parts * (PART + PART_VALUE * values)
+        recursion = self._recursion(field, problem.pattern)
         return None if recursion is None else recursion.integrate(problem, most)
 
     def _recursion(self, field: VectorField, pattern: SensitivityPattern) -> Recursion | None:
