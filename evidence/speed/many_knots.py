@@ -61,7 +61,7 @@ def run(task: Task) -> Mapping[str, Any]:
     vector = np.array([*values.values(), 0.2])
     found, spent = [], []
     for engine in ("auto", "heyoka"):
-        forward = ForwardMap(problem, engine)  # type: ignore[arg-type]
+        forward = ForwardMap(problem, engine)
         at = forward.evaluate(vector)
         assert isinstance(at, Evaluation)
         spent.append(least(lambda: forward.evaluate(vector), task["repeats"]))  # noqa: B023

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -200,3 +202,27 @@ def test_events_between_knots_change_the_states() -> None:
     found = integrated(driven(EVEN, signal(EVEN), **more), HERE)
     taylor = integrated(driven(EVEN, signal(EVEN), engine="heyoka", **more), HERE)
     assert found.states == pytest.approx(taylor.states, rel=1e-11, abs=1e-11)
+
+
+WITHOUT_HEYOKA = """
+import sys
+sys.modules["heyoka"] = None
+import numpy as np
+from odefit import ForwardMap, Model, Problem
+names = [f"x{i}" for i in range(6)]
+ode = {n: (f"k*x{i - 1} - " if i else "-") + f"(k + {i})*{n}" for i, n in enumerate(names)}
+data = {"t": np.linspace(0.0, 5.0, 201), "x5": np.zeros(201)}
+problem = Problem(Model(ode=ode), data, {"k": {}}, {n: float(n == "x0") for n in names})
+for engine in ("auto", "runge-kutta"):
+    found = ForwardMap(problem, engine).evaluate(np.array([1.3]))
+    print(*found.residuals[[50, 200]], *found.jacobian[[50, 200], 0], found.choice.stiff)
+"""
+
+
+@pytest.mark.slow
+def test_without_heyoka_many_outputs_are_computed_step_by_step() -> None:
+    command = [sys.executable, "-c", WITHOUT_HEYOKA]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    here, there = (line.split() for line in run.stdout.splitlines())
+    assert [float(x) for x in here[:4]] == pytest.approx([float(x) for x in there[:4]], rel=1e-9)
+    assert here[:4] != there[:4]
