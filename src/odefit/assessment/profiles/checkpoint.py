@@ -57,6 +57,8 @@ def _from_json(record: Any, n: int) -> Side | None:
         better = numbers(record["better"])
         if record["end"] not in get_args(End) or len(rows) != len(at) or len(better) not in (0, n):
             return None
+        if not np.isfinite(at).all():
+            return None
         return Side(
             at,
             numbers(record["deviances"], len(at)),
