@@ -77,9 +77,9 @@ def run(task: Task) -> dict[str, Any]:
     return searched(found.by_hand, found.truth, task["starts"], random)
 
 
-def data_set(name: str, number: int) -> Drawn:
-    """Return a problem with the data set of a number, simulated by SciPy."""
-    entry = HILLS[name]
+def data_set(name: str, number: int, entries: Mapping[str, Mapping[str, Any]] = HILLS) -> Drawn:
+    """Return a problem of some entries with the data set of a number, simulated by SciPy."""
+    entry = entries[name]
     random = np.random.default_rng([number, len(name), 37])
     truth = {key: float(value) for key, (value, _, _) in entry["unknown"].items()}
     bounds = {
@@ -98,6 +98,7 @@ def data_set(name: str, number: int) -> Drawn:
         "format": 1,
         "name": f"{name} {number}",
         "ode": entry["ode"],
+        "constants": entry.get("constants", {}),
         "observables": entry["seen"],
         "parameters": {key: table for key, table in bounds.items() if key not in free},
         "initial": {**entry["initial"], **free},
