@@ -93,8 +93,8 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     rows = []
     for r in records:
         own = r.result or {}
-        lower, upper = own.get("lower", 0.0), own.get("upper", np.inf)
-        gap = 1.0 - lower / upper if np.isfinite(upper) else 1.0
+        lower, upper, lowest = (own.get(key) for key in ("lower", "upper", "lowest"))
+        gap = 1.0 if lower is None or not upper else 1.0 - lower / upper
         rows.append(
             {
                 "system": r.task["system"],
@@ -103,8 +103,8 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                 "gap": gap,
                 "lower": lower,
                 "upper": upper,
-                "least known": own.get("lowest"),
-                "contradicted": own.get("lowest", np.inf) < lower,
+                "least known": lowest,
+                "contradicted": lower is not None and lowest is not None and lowest < lower,
                 "boxes": own.get("boxes"),
                 "processor s": own.get("processor", r.seconds),
             }
