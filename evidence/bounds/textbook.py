@@ -62,6 +62,7 @@ def run(task: Task) -> dict[str, Any]:
     result = odefit.fit(problem, method, seed=1, jobs=1, time_limit=task["limit"])
     seconds = time.process_time() - began
     bounds = result.assessment.bounds
+    assert bounds is not None, "the proof begins at values that fit"
     lowest = lowest_known(drawn, problem, task["samples"], task["starts"], task["number"])
     return {
         "lower": bounds.lower,
