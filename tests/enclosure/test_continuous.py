@@ -105,7 +105,10 @@ def test_features_of_problems(name: str) -> None:
         checked(problem, *box(vector, relative), enclosure, forward, 8)
 
 
-@pytest.mark.parametrize("name", ["none", "a number", "a column", "relative", "a prior"])
+@pytest.mark.parametrize(
+    "name",
+    ["none", "a number", "a column", "relative", "a prior", "log", "log10", "log, unweighted"],
+)
 @pytest.mark.parametrize("degree", [0, 2])
 def test_noise_with_known_standard_deviations(name: str, degree: int) -> None:
     problem, vector = NOISE[name]()
@@ -331,7 +334,6 @@ REFUSED: dict[str, tuple[Callable[[], Problem], str]] = {
         lambda: NOISE["an expression in an observable"]()[0],
         r"noise\.y\.sd: .* give a number",
     ),
-    "logarithms": (lambda: NOISE["log"]()[0], r'transform = "log".* logarithm'),
     "kinks": (lambda: ZOO["kinks"]()[0], "'max' has a kink and cannot be enclosed"),
     "nonlinear algebra": (
         lambda: ZOO["nonlinear algebra"]()[0],

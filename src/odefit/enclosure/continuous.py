@@ -37,6 +37,8 @@ from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import System
 from odefit.enclosure.taylor_step import StepMethod
 from odefit.problem.condition import Condition
+from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.registry import import_problem
 
@@ -160,6 +162,9 @@ class _Condition:
         deviations = []
         for name, series in self.condition.series.items():
             sd = float(np.min(standard_deviations(problem, self.condition, name)))
+            transform = problem.noise.get(name, Noise()).transform
+            if transform is not None:
+                sd *= float(np.min(series.values)) * log_of_base(transform)
             data_range = float(np.ptp(series.values)) or 1.0
             deviations.append(min(sd, data_range) if sd != 1.0 else 0.1 * data_range)
         return min(deviations)

@@ -15,6 +15,7 @@ from odefit.enclosure.system import System
 from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import Transform, transformed
 from odefit.problem.problem import Problem
 from odefit.structure.series.tape import Term
 
@@ -75,6 +76,7 @@ class ResidualsAtTime:
         time = float(condition.times[row])
         self._system, self.time = system, time
         names: list[str] = []
+        transforms: list[Transform | None] = []
         values: list[float] = []
         sds: list[float] = []
         self.places: list[int] = []
@@ -82,12 +84,15 @@ class ResidualsAtTime:
         for name, series in condition.series.items():
             for k in np.flatnonzero(series.rows == row):
                 names.append(name)
+                transforms.append(problem.noise.get(name, Noise()).transform)
                 self.places.append(begin + int(k))
-                values.append(float(series.values[k]))
+                values.append(float(measured_values(problem, condition, name)[k]))
                 sds.append(float(standard_deviations(problem, condition, name)[k]))
             begin += len(series.values)
         self.names, self._values, self.sds = names, values, np.array(sds)
-        self._program = system.observables(names, time)
+        # The logarithm of a measured value has an error of a few roundings.
+        self._operations = [4 if transform is None else 40 for transform in transforms]
+        self._program = system.observables(names, time, transforms)
         self.influence = system.influence(self._program)
         used = [system.tape.depends(term) for term in self._program.terms]
         uses = np.array([[float(s in u) for s in system.states] for u in used])
@@ -110,8 +115,8 @@ class ResidualsAtTime:
         residuals = Residuals.zeros(len(self.names), len(monomials), boxes)
         for i, term in enumerate(self._program.terms):
             model = values[term.index]
-            given = self._values[i], float(self.sds[i])
-            residuals.c[i], residuals.remainder[i] = _standardised(model, *given, 4)
+            given = self._values[i], float(self.sds[i]), self._operations[i]
+            residuals.c[i], residuals.remainder[i] = _standardised(model, *given)
         c, remainder = residuals.c, residuals.remainder
         lost = ~(np.isfinite(remainder) & np.isfinite(c).all(axis=1))
         return Residuals(np.where(lost[:, None], 0.0, c), np.where(lost, np.inf, remainder))
@@ -153,17 +158,19 @@ def known_at(
     return known
 
 
+def measured_values(problem: Problem, condition: Condition, name: str) -> Array:
+    """Return the measured values of a series, or their logarithms, shape (n,)."""
+    noise = problem.noise.get(name, Noise())
+    return transformed(condition.series[name].values, noise.transform)
+
+
 def standard_deviations(problem: Problem, condition: Condition, name: str) -> Array:
     """Return the standard deviations of a series, shape (n,); 1 for plain least squares.
 
-    Raises InputError if they depend on unknowns, or if residuals are not differences.
+    They are those of the logarithms, if residuals are differences of these. Raises InputError if
+    they depend on unknowns.
     """
     series, noise = condition.series[name], problem.noise.get(name, Noise())
-    if noise.transform is not None:
-        raise InputError(
-            f'noise.{name}, transform = "{noise.transform}": residuals of logarithms cannot be '
-            "enclosed; use the logarithms as the data, or take another method"
-        )
     if series.sds is not None:
         return series.sds
     if noise.relative is not None:

@@ -270,11 +270,22 @@ class System:
         """Return the mode that holds from `time` on."""
         return [m for m in self.modes if m.begin <= time][-1]
 
-    def observables(self, names: list[str], time: float) -> TapeProgram:
-        """Return the observables with the given names at `time`, before events at that time."""
+    def observables(
+        self, names: Sequence[str], time: float, transforms: Sequence[str | None] = ()
+    ) -> TapeProgram:
+        """Return the observables with the given names at `time`, before events at that time.
+
+        Those with a function among the `transforms` are its values.
+        """
         try:
             scalars = [found for begin, found in self._stages if begin < time][-1]
-            return self._at([self.problem.model.observables[name] for name in names], scalars)
+            given = self._at([self.problem.model.observables[name] for name in names], scalars)
+            functions = transforms or [None] * len(names)
+            terms = [
+                term if function is None else self._algebra.call(function, [term])
+                for term, function in zip(given.terms, functions, strict=True)
+            ]
+            return TapeProgram(self.tape, terms)
         except NotRationalError as error:
             raise InputError(f"enclosure, observables: {error}; take another method") from None
 

@@ -429,3 +429,25 @@ def test_a_local_answer_that_cannot_be_enclosed_is_an_upper_bound_that_is_told(
     assert bounds.closed
     assert bounds.upper == pytest.approx(expected.upper, rel=1e-7)
     assert "The upper bound could not be enclosed" in bounds.sentence
+
+
+def test_the_optimum_of_log_normal_noise_is_proved() -> None:
+    """A decay, whose logarithms are a straight line: the optimum is that of linear regression."""
+    times = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 6.0])
+    values = 10 * np.exp(-0.7 * times + 0.1 * np.array([0.3, 0.8, 0.3, -1.3, 0.9, 0.4]))
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": values},
+        {"k": {"lower": 0.01, "upper": 10.0}},
+        {"x": {"lower": 1.0, "upper": 100.0}},
+        noise={"x": {"sd": 0.1, "distribution": "log-normal"}},
+        t0=0.0,
+    )
+    line = np.stack([np.ones_like(times), -times], axis=1) / 0.1
+    (_, rate), (least,), *_ = np.linalg.lstsq(line, np.log(values) / 0.1)
+    result = odefit.fit(problem, BranchAndBound(start=(1.0, 5.0)), seed=1, jobs=1)
+    bounds = result.assessment.bounds
+    assert bounds is not None
+    assert bounds.lower <= least * (1 + 1e-9) <= bounds.upper * (1 + 1e-6)
+    assert bounds.gap <= 1e-3
+    assert result.params["k"].value == pytest.approx(rate, rel=1e-5)

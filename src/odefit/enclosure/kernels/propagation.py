@@ -152,24 +152,19 @@ def propagate_componentwise(upper: Array, sizes: Array, defect: Array) -> tuple[
 def _series_defect(middle: Array, series: Array, sup: Array, from_left: bool) -> Array:
     """Return a bound of a series' defect: orders beyond its last one, and all rounding."""
     count, n, _ = middle.shape
-    defect, total, rest = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
-    for j in range(count):
-        for i in range(max(FRAME_ORDER - j, 0), FRAME_ORDER + 1):
-            if from_left:
-                add_magnitudes(defect, middle[j], series[i])
-            else:
-                add_magnitudes(defect, series[i], middle[j])
-        for a in range(n):
-            for b in range(n):
-                total[a, b] += abs(middle[j, a, b])
-    if from_left:
-        add_magnitudes(rest, total, sup)
-    else:
-        add_magnitudes(rest, sup, total)
+    defect = np.zeros((n, n))
     rounding = 8 * n * (FRAME_ORDER + 1) * UNIT_ROUNDOFF
     for a in range(n):
         for b in range(n):
-            bound = defect[a, b] + UNDERFLOW + rounding * rest[a, b]
+            bound = UNDERFLOW
+            for i in range(n):
+                left, right = (a, i) if from_left else (i, b)
+                row, column = (i, b) if from_left else (a, i)
+                for j in range(count):
+                    size = abs(middle[j, left, right])
+                    bound += rounding * size * sup[row, column]
+                    for k in range(max(FRAME_ORDER - j, 0), FRAME_ORDER + 1):
+                        bound += size * abs(series[k, row, column])
             defect[a, b] = bound * ROUNDING_MARGIN
     return defect
 
@@ -199,16 +194,17 @@ def moving_frame(middle: Array) -> tuple[Array, Array, Array, Array, Array]:
     for i in range(n):
         phi[0, i, i] = psi[0, i, i] = 1.0
     for k in range(1, FRAME_ORDER + 1):
-        for j in range(min(k, count)):
-            add_product(phi[k], middle[j], phi[k - 1 - j], 1.0)
-            add_product(psi[k], psi[k - 1 - j], middle[j], -1.0)
-        for i in range(n):
-            for j in range(n):
-                phi[k, i, j] /= k
-                psi[k, i, j] /= k
-                end[i, j] += phi[k, i, j]
-                sup[i, j] += abs(phi[k, i, j])
-                inverse[i, j] += abs(psi[k, i, j])
+        for a in range(n):
+            for b in range(n):
+                forward, backward = 0.0, 0.0
+                for j in range(min(k, count)):
+                    for i in range(n):
+                        forward += middle[j, a, i] * phi[k - 1 - j, i, b]
+                        backward -= psi[k - 1 - j, a, i] * middle[j, i, b]
+                phi[k, a, b], psi[k, a, b] = forward / k, backward / k
+                end[a, b] += phi[k, a, b]
+                sup[a, b] += abs(phi[k, a, b])
+                inverse[a, b] += abs(psi[k, a, b])
     rounding = np.zeros((n, n))
     for i in range(n):
         for j in range(n):

@@ -116,26 +116,23 @@ def _dropped(left: Array, right: Array, ka: int, kb: int, length: int) -> tuple[
     degree = len(left) - 1
     beyond, truncation = 0.0, 0.0
     for g in range(1, degree + 1):
-        total = 0.0
+        total, other = 0.0, 0.0
         for k in range(ka):
             total += left[g, k]
-        if total == 0.0:
-            continue
         for h in range(degree - g + 1, degree + 1):
-            other = 0.0
             for k in range(kb):
                 other += right[h, k]
-            beyond += total * other
+        beyond += total * other
     if ka + kb - 1 > length:
-        for g in range(degree + 1):
+        # Sums of the right factor from one order on, over degrees that add up to at most D.
+        tails = np.zeros(kb)
+        for h in range(degree + 1):
+            tail = 0.0
+            for j in range(kb - 1, -1, -1):
+                tail += right[h, j]
+                tails[j] += tail
             for k in range(max(length - kb + 1, 0), ka):
-                if left[g, k] == 0.0:
-                    continue
-                tail = 0.0
-                for h in range(degree - g + 1):
-                    for j in range(max(length - k, 0), kb):
-                        tail += right[h, j]
-                truncation += left[g, k] * tail
+                truncation += left[degree - h, k] * tails[max(length - k, 0)]
     return beyond, truncation
 
 

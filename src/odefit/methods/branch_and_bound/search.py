@@ -17,7 +17,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, counted
-from odefit.enclosure.residuals import standard_deviations
+from odefit.enclosure.residuals import measured_values, standard_deviations
 from odefit.methods.bounded_problem import BoundedProblem
 from odefit.methods.branch_and_bound.leaf_log import SEARCHED_SHARE, LeafLog
 from odefit.methods.branch_and_bound.local_minima import local_minimum, objective_at
@@ -364,7 +364,8 @@ def variation(problem: Problem) -> float:
     """Return the weighted sum of squares of the data about their means; 1 if that is zero."""
     total = 0.0
     for condition in problem.conditions:
-        for name, series in condition.series.items():
+        for name in condition.series:
             sds = standard_deviations(problem, condition, name)
-            total += float(np.sum(((series.values - series.values.mean()) / sds) ** 2))
+            values = measured_values(problem, condition, name)
+            total += float(np.sum(((values - values.mean()) / sds) ** 2))
     return total if math.isfinite(total) and total > 0 else 1.0
