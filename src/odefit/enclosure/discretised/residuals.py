@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.discretisation.mesh import Mesh, segments
 from odefit.discretisation.schemes import Scheme
 from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
@@ -25,6 +26,13 @@ class DiscretisedEnclosure:
     discretised = True
 
     def __init__(self, problem: Problem, scheme: Scheme, mesh: Mesh, degree: int = 2) -> None:
+        for name, noise in problem.noise.items():
+            if noise.transform is not None:
+                raise InputError(
+                    f'noise.{name}, transform = "{noise.transform}": residuals of logarithms can '
+                    "be enclosed in continuous time only; leave out scheme, or take the logarithms "
+                    "as the data"
+                )
         self.problem = problem
         self.monomials = Monomials.of(len(problem.unknowns), degree)
         self._conditions = [
