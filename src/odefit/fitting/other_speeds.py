@@ -22,6 +22,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 from odefit.problem.variants.thinning import with_fewer_times
 from odefit.simulation import Evaluation, Failure, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 POINTS, SPEEDS = 400, 600
@@ -116,7 +117,7 @@ def _costs_of_all(
     if scanned is forward:
         return float
     every, some = (sum(c.size for c in f.problem.conditions) for f in (forward, scanned))
-    minimum, of_some = forward.cost(vector), scanned.cost(vector)
+    minimum, of_some = forward.cost(vector, UNDECIDED), scanned.cost(vector, UNDECIDED)
     return lambda cost: float(minimum + (cost - of_some) * every / some)
 
 

@@ -187,7 +187,9 @@ class HeyokaEngine:
         inputs = segment.polynomials.reshape(len(ends), -1)
         equations.pars[self._p : equations.first_multiplier, 0] = inputs[0]
         ta = equations.start(segment.start, state)
+        # The integrator has no places for inputs that the equations do not use.
         present, given = ta.state, ta.pars[self._p : equations.first_multiplier]
+        inputs = inputs[:, : len(given)]
         values, steps, ended = np.empty((len(ends), len(state))), 0, cut_off()
         for k, end in enumerate(ends.tolist()):
             given[:] = inputs[k]
