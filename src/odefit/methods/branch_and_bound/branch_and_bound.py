@@ -21,6 +21,7 @@ from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds, check_bounds
 from odefit.methods.branch_and_bound.leaf_log import LeafLog
 from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
+from odefit.methods.branch_and_bound.region_tree import RegionGoal, RegionTree
 from odefit.methods.branch_and_bound.search import LocalAnswer, TreeSearch
 from odefit.methods.estimate import Certificate, Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
@@ -167,6 +168,15 @@ class BranchAndBound(Method):
 
         Raises InputError if bounds are missing, or if equations or noise cannot be enclosed.
         """
+        return self.solve_with_region(problem, control, None)[0]
+
+    def solve_with_region(
+        self, problem: Problem, control: Control, goal: RegionGoal | None
+    ) -> tuple[Estimate, RegionTree | None]:
+        """Return the estimate as :meth:`solve` does, and boxes outside which nothing fits.
+
+        There are no boxes without a `goal`, or if no objective could be enclosed.
+        """
         bounded = BoundedProblem.of(problem, self.bounds, control, self.seconds, self.engine)
         enclosure = self.enclosure(bounded.problem)
         leaves = None if self.certificate is None else LeafLog(bounded.problem, self.certificate)
@@ -176,15 +186,16 @@ class BranchAndBound(Method):
             gaps = self.gap, self.absolute_gap
             # A run with a longer limit continues one with a shorter limit.
             options = repr({k: v for k, v in vars(self).items() if k not in LEFT_OUT})
-            search = TreeSearch(bounded, enclosure, make, local, *gaps, options, leaves)
+            search = TreeSearch(bounded, enclosure, make, local, *gaps, options, leaves, goal)
             search.run()
-        return Estimate(
+        estimate = Estimate(
             _starts(bounded, search, local),
             search.status,
             search.message,
             _certificate(bounded, search, enclosure),
             local.agreement,
         )
+        return estimate, search.region
 
     def enclosure(self, problem: Problem) -> ResidualEnclosure:
         """Return the enclosure of the residuals, in continuous time or discretised."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -34,11 +34,30 @@ class Point:
 
 def objective_at(enclosure: ResidualEnclosure, vector: Array) -> float:
     """Return an upper bound of the objective at a point, shape (n,); infinite if unknown."""
-    residuals = enclosure(vector[None], vector[None])
-    sizes = np.abs(residuals.c[:, :, 0]).sum(axis=1) + residuals.remainder[:, 0]
+    return float(objectives_at(enclosure, vector[None])[0])
+
+
+def objectives_at(enclosure: ResidualEnclosure, vectors: Array) -> Array:
+    """Return upper bounds of the objective at points, shape (m, n); infinite where unknown."""
+    residuals = enclosure(vectors, vectors)
     with np.errstate(all="ignore"):
-        total = float(sizes @ sizes) * ROUNDING_MARGIN
-    return total if math.isfinite(total) else math.inf
+        sizes = np.abs(residuals.c).sum(axis=1) + residuals.remainder
+        totals = np.einsum("rb,rb->b", sizes, sizes) * ROUNDING_MARGIN
+    return np.where(np.isfinite(totals), totals, np.inf)
+
+
+def linearised(
+    enclosure: ResidualEnclosure, vector: Array, lower: Array, upper: Array
+) -> Point | None:
+    """Return the residuals and their Jacobian at a point, shape (n,); None if unknown."""
+    span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    half = np.maximum(DIFFERENCE_STEP * np.abs(vector), MIN_DIFFERENCE_STEP * span)
+    enclosed = enclosure((vector - half)[None], (vector + half)[None])
+    residuals = enclosed.c[:, 0, 0]
+    jacobian = enclosed.c[:, enclosure.monomials.linear, 0] / np.where(half > 0, half, 1.0)
+    if not (np.isfinite(enclosed.remainder).all() and np.isfinite(jacobian).all()):
+        return None
+    return Point(0.5 * float(residuals @ residuals), residuals, jacobian)
 
 
 def local_minimum(
@@ -49,21 +68,10 @@ def local_minimum(
     stop: Callable[[], bool],
 ) -> tuple[Array, float]:
     """Return a local minimum next to `start`, shape (n,), and an upper bound of its objective."""
-    span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
-    linear = enclosure.monomials.linear
-
-    def evaluate(vector: Array) -> Point | None:
-        half = np.maximum(DIFFERENCE_STEP * np.abs(vector), MIN_DIFFERENCE_STEP * span)
-        enclosed = enclosure((vector - half)[None], (vector + half)[None])
-        residuals = enclosed.c[:, 0, 0]
-        jacobian = enclosed.c[:, linear, 0] / np.where(half > 0, half, 1.0)
-        if not (np.isfinite(enclosed.remainder).all() and np.isfinite(jacobian).all()):
-            return None
-        return Point(0.5 * float(residuals @ residuals), residuals, jacobian)
-
     start = np.clip(start, lower, upper)
-    if not linear:
+    if not enclosure.monomials.linear:
         return start, objective_at(enclosure, start)
+    evaluate = partial(linearised, enclosure, lower=lower, upper=upper)
     minimum = minimise(evaluate, start, lower, upper, TOLERANCES, stop)
     ends = [(objective_at(enclosure, v), v) for v in (minimum.vector, start)]
     best, vector = min(ends, key=lambda end: end[0])

@@ -22,6 +22,7 @@ from odefit.methods.bounded_problem import BoundedProblem
 from odefit.methods.branch_and_bound.leaf_log import SEARCHED_SHARE, LeafLog
 from odefit.methods.branch_and_bound.local_minima import local_minimum, objective_at
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator, ResidualEnclosure
+from odefit.methods.branch_and_bound.region_tree import RegionGoal, RegionTree
 from odefit.methods.branch_and_bound.tree import Node, Tree
 from odefit.methods.estimate import Agreement, BoundStep, Certificate, Start, Status
 from odefit.methods.running.checkpoint import Checkpoint
@@ -76,7 +77,7 @@ class TreeCheckpoint:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
 
-    def resume(self, tree: Tree) -> SearchState | None:
+    def resume(self, tree: Tree | RegionTree) -> SearchState | None:
         """Let `tree` continue from the file; return the state of its search, None if there is none.
 
         Raises InputError for a damaged record: the remaining nodes would prove too much.
@@ -102,7 +103,7 @@ class TreeCheckpoint:
         """True if saving now takes little time compared with that since the last saving."""
         return self._checkpoint.due
 
-    def save(self, tree: Tree, search: SearchState) -> None:
+    def save(self, tree: Tree | RegionTree, search: SearchState) -> None:
         """Save the open nodes of `tree` and the state of its search."""
         rows = {str(node.number): partial(_row, node) for node in tree.nodes}
         head = {"tree": tree.state(), "open": len(rows), "search": search.to_json()}
@@ -118,6 +119,9 @@ class TreeCheckpoint:
 def _row(node: Node) -> list[float]:
     return [node.norm, *node.lower.tolist(), *node.upper.tolist()]
 
+
+REGION_SHARE = 0.75
+"""Largest share of the work for the region; the rest is for the gap of the bounds."""
 
 LOG_RATIO = 1.1
 """Smallest ratio between the numbers of boxes of two entries of the log."""
@@ -148,7 +152,8 @@ class TreeSearch:
     The function `make` builds the enclosure of the residuals in another process. `gap` is relative,
     `absolute_gap` is in units of the variation of the data. A checkpoint is recognised by the
     method with its `options`; a search that keeps its `leaves` has no checkpoint. `local_answer` is
-    the local solver's answer if it is the incumbent and could not be enclosed.
+    the local solver's answer if it is the incumbent and could not be enclosed. With a `goal`, the
+    boxes of a `region` come first, and its boxes are searched for a smaller gap.
     """
 
     def __init__(
@@ -161,8 +166,9 @@ class TreeSearch:
         absolute_gap: float,
         options: str,
         leaves: LeafLog | None = None,
+        goal: RegionGoal | None = None,
     ) -> None:
-        self._leaves = leaves
+        self._leaves, self._goal = leaves, goal
         self._problem, self._control = bounded.problem, bounded.control
         self._began, self._work = bounded.began, bounded.work
         self._enclosure, self._make = enclosure, make
@@ -176,6 +182,7 @@ class TreeSearch:
         self.local_answer: Answer | None = None
         self.upper_bound = math.inf
         self.evaluated = 0
+        self.region: RegionTree | None = None
         for point in (local.vector, (self._problem.lower + self._problem.upper) / 2):
             if point is not None and self.incumbent is None:
                 self._improve(point)
@@ -221,7 +228,7 @@ class TreeSearch:
     def run(self) -> None:
         """Divide and fathom boxes until the bounds meet, or until the time is over."""
         self._log("local search", 1)
-        if self.closed or math.isinf(self.upper_bound):
+        if math.isinf(self.upper_bound) or (self.closed and self._goal is None):
             if self._leaves is not None:
                 box = self._problem.lower, self._problem.upper
                 self._leaves.add(*box, self._enclosure.lower_bound, "open")
@@ -232,20 +239,38 @@ class TreeSearch:
 
     def _run_tree(self, evaluator: NodeEvaluator) -> None:
         box = self._problem.lower, self._problem.upper
+        if self._goal is not None:
+            self._run_region(evaluator, self._goal)
         bounds = self.upper_bound, self._target
         tree = Tree(self._enclosure, *box, *bounds, evaluator, self._leaves)
+        first = self.region
+        if first is not None:
+            tree.continue_from(first.nodes, first.evaluated, first.work)
+        self._divided(tree, "tree of branch and bound", {})
         if self._leaves is not None:
-            self._divide(tree, None)
             tree.keep_open()
             self._write_leaves()
-            return
-        options = {"method": self._options, "scope": self._enclosure.scope}
-        records = opened(self._control, "tree of branch and bound", self._problem, options)
-        if records is None:
-            self._divide(tree, None)
-            return
-        with TreeCheckpoint(records) as checkpoint:
-            self._divide(tree, checkpoint)
+
+    def _run_region(self, evaluator: NodeEvaluator, goal: RegionGoal) -> None:
+        """Enclose all points that fit."""
+        assert self.incumbent is not None, "a search without an incumbent ends before"
+        box = self._problem.lower, self._problem.upper
+        best = self.incumbent, self.upper_bound
+        self.region = RegionTree(self._enclosure, *box, *best, goal, evaluator, self._leaves)
+        options = {"constant": goal.constant, "ratio": goal.ratio}
+        self._divided(self.region, "tree of a confidence region", options)
+        self._spent = False
+
+    def _divided(self, tree: Tree | RegionTree, kind: str, options: dict[str, Any]) -> None:
+        """Run a tree to its end, with a checkpoint unless leaves are kept."""
+        if self._leaves is None:
+            options |= {"method": self._options, "scope": self._enclosure.scope}
+            records = opened(self._control, kind, self._problem, options)
+            if records is not None:
+                with TreeCheckpoint(records) as checkpoint:
+                    self._divide(tree, checkpoint)
+                return
+        self._divide(tree, None)
 
     def _write_leaves(self) -> None:
         """Write the certificate, unless nothing is known."""
@@ -254,28 +279,38 @@ class TreeSearch:
             bounds = self.lower_bound, self.upper_bound
             self._leaves.write(self.incumbent, *bounds, self._wanted_gap)
 
-    def _divide(self, tree: Tree, checkpoint: TreeCheckpoint | None) -> None:
+    def _divide(self, tree: Tree | RegionTree, checkpoint: TreeCheckpoint | None) -> None:
         """Run the tree to its end, from the state in the checkpoint."""
+        stage, most = "boxes", self._work
+        if isinstance(tree, RegionTree):
+            stage, most = "region", REGION_SHARE * self._work
         batch = 0 if checkpoint is None else self._resume(tree, checkpoint)
         for _ in tree.run(self._control.should_stop):
             batch += 1
             if tree.candidate is not None:
                 if self._improve(tree.candidate):
-                    tree.update_incumbent(self.upper_bound, self._target)
+                    self._tell(tree)
                 tree.candidate = None
             self._update_bounds(tree)
-            self._log("boxes", batch, tree.open_nodes)
+            self._log(stage, batch, tree.open_nodes)
             if checkpoint is not None and checkpoint.due:
                 checkpoint.save(tree, self._state(batch))
-            self._spent = tree.work >= self._work
+            self._spent = tree.work >= most
             if self._spent:
                 break
         if checkpoint is not None:
             checkpoint.save(tree, self._state(batch))
         self._update_bounds(tree)
-        self._log("boxes", batch, tree.open_nodes, always=True)
+        self._log(stage, batch, tree.open_nodes, always=True)
 
-    def _update_bounds(self, tree: Tree) -> None:
+    def _tell(self, tree: Tree | RegionTree) -> None:
+        """Let a tree search with the incumbent."""
+        if isinstance(tree, Tree):
+            tree.update_incumbent(self.upper_bound, self._target)
+        elif self.incumbent is not None:
+            tree.update_incumbent(self.upper_bound, self.incumbent)
+
+    def _update_bounds(self, tree: Tree | RegionTree) -> None:
         # Proved bounds remain valid if a better point lowers the target.
         self.lower_bound = max(self.lower_bound, min(tree.lower_bound, self.upper_bound))
         self.evaluated = tree.evaluated
@@ -286,7 +321,7 @@ class TreeSearch:
         bounds = self.upper_bound, self.lower_bound
         return SearchState(batch, self.incumbent, *bounds, tuple(self._history), self._seconds)
 
-    def _resume(self, tree: Tree, checkpoint: TreeCheckpoint) -> int:
+    def _resume(self, tree: Tree | RegionTree, checkpoint: TreeCheckpoint) -> int:
         """Continue from a checkpoint; return the number of the last batch, 0 without a tree."""
         state = checkpoint.resume(tree)
         if state is None:
@@ -294,7 +329,7 @@ class TreeSearch:
         if state.upper < self.upper_bound:
             self.local_answer = None
             self.incumbent, self.upper_bound = state.incumbent, state.upper
-        tree.update_incumbent(self.upper_bound, self._target)
+        self._tell(tree)
         self.lower_bound = max(self.lower_bound, min(state.lower, self.upper_bound))
         self._history, self._before = list(state.history), state.seconds
         self._update_bounds(tree)

@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.enclosure.arithmetic.rounding import UNDERFLOW
+from odefit.methods.branch_and_bound.division import (
+    CONTRACTION_RATIO,
+    Division,
+    branching_point,
+    contracted,
+)
 from odefit.methods.branch_and_bound.leaf_log import LeafLog
-from odefit.methods.branch_and_bound.node_bounds import NodeBounds
 from odefit.methods.branch_and_bound.node_evaluator import (
     CHUNK_SIZE,
     NodeEvaluation,
@@ -31,33 +35,8 @@ BATCH_SHARE = 0.5
 """Share of the open nodes up to which a batch is larger than :data:`BATCH_SIZE`. If no better point
 is found, all of them have to be evaluated anyway; otherwise these were too many."""
 
-CONTRACTION_RATIO = 0.6
-"""Ratio of widths: a box that shrinks below this share in some direction is evaluated again,
-undivided."""
-
-DECADES_FROM_ZERO = 9.0
-"""Number of decades below its upper bound that a box with the lower bound zero is assumed to
-span."""
-
-GEOMETRIC_RATIO = 2.0
-"""Ratio of bounds above which a box is divided at their geometric mean."""
-
-SPLIT_FROM_ZERO = 0.1
-"""Share of its upper bound at which a box with the lower bound zero is divided."""
-
-LINEAR_WEIGHT = 0.1
-"""Weight of a direction in which all enclosed residuals are linear, compared with 1 for the most
-nonlinear one."""
-
-REMAINDER_RATIO = 100.0
-"""Ratio of the largest remainder to the radius above which the polynomials carry no information: a
-box is then divided in a wide direction that acts on the remainders."""
-
 ROOT_ROUNDING = 1e-15
 """Relative margin for the rounding of a square root and of its square."""
-
-MIN_WIDTH = 1e-13
-"""Width, relative to the bounds of the unknown, below which a box is not divided further."""
 
 
 COMPILED_FROM = 1e8
@@ -98,8 +77,7 @@ class Tree:
     ) -> None:
         self._enclosure, self._leaves = enclosure, leaves
         self._evaluator = evaluator or NodeEvaluator(enclosure)
-        self._scale = np.maximum(np.abs(lower), np.abs(upper))
-        self._range = np.where(upper > lower, upper - lower, 1.0)
+        self._division = Division(enclosure, lower, upper)
         self._open = [Node(0.0, 0, lower.copy(), upper.copy())]
         self._created = 1
         self._least_undivided = math.inf  # least norm of boxes that are too small to be divided
@@ -124,7 +102,7 @@ class Tree:
     @property
     def dimension(self) -> int:
         """Number of unknowns n."""
-        return len(self._scale)
+        return self._division.dimension
 
     @property
     def nodes(self) -> Sequence[Node]:
@@ -147,7 +125,7 @@ class Tree:
         The values of a node are the norm, then the lower and the upper corner. Raises ValueError
         for nodes of another search.
         """
-        n, restored = len(self._scale), []
+        n, restored = self._division.dimension, []
         for number, values in nodes.items():
             if values.shape != (1 + 2 * n,) or not np.isfinite(values).all():
                 raise ValueError(f"node {number} has other numbers")
@@ -157,6 +135,13 @@ class Tree:
         self._open, self._created = restored, int(state["created"])
         self.work = float(state.get("work", 0.0))
         heapq.heapify(self._open)
+
+    def continue_from(self, nodes: Sequence[Node], evaluated: int, work: float) -> None:
+        """Search these boxes alone: everything else within the bounds has been fathomed."""
+        self._open = list(nodes)
+        heapq.heapify(self._open)
+        self._created = 1 + max((node.number for node in nodes), default=0)
+        self.evaluated, self.work = evaluated, work
 
     def update_incumbent(self, upper_bound: float, target: float) -> None:
         """Search below a better incumbent from now on."""
@@ -205,7 +190,7 @@ class Tree:
             self.candidate = (lower[b] + upper[b]) / 2
         bounds = found.bounds
         norms = np.maximum(bounds.norm, norm)
-        smaller, larger = _contracted(bounds, lower, upper)
+        smaller, larger = contracted(bounds, lower, upper)
         self.evaluated += len(norms)
         kept = (norms < radius) & (smaller <= larger).all(axis=1)
         if self._leaves is not None:
@@ -216,65 +201,28 @@ class Tree:
             if self._leaves is not None:
                 ends = lower[b], upper[b], smaller[b], larger[b]
                 self._leaves.cut_off(*ends, radius**2)
-            before = self._widths(lower[b], upper[b])
-            after = self._widths(smaller[b], larger[b])
+            before = self._division.widths(lower[b], upper[b])
+            after = self._division.widths(smaller[b], larger[b])
             box = (float(norms[b]), smaller[b], larger[b])
             if (after < CONTRACTION_RATIO * before).any():
                 self._push(*box)
                 continue
-            score = self._branching_scores(bounds, b, before, after, radius)
+            score = self._division.scores(bounds, b, before, after, radius)
             if not score.any():
                 score = after
             self._branch(*box, np.where(after > 0, score, -1.0))
-
-    def _branching_scores(
-        self, bounds: NodeBounds, b: int, before: Array, after: Array, radius: float
-    ) -> Array:
-        """Return the expected benefit of dividing a box in each direction, shape (n,).
-
-        Box `b` has the widths `before` and `after` contraction, shape (n,).
-        """
-        influence, enclosed = self._enclosure.influence, bounds.enclosed[b]
-        nonlinearity = bounds.nonlinearity[b]
-        if enclosed.all():
-            remainder = bounds.remainder[b]
-            if remainder.max(initial=0.0) > REMAINDER_RATIO * radius:
-                acting = influence * after
-                total = acting.sum(axis=1)
-                return np.asarray((remainder / np.where(total > 0, total, 1.0)) @ acting)
-            return np.asarray(nonlinearity * (after / np.where(before > 0, before, 1.0)))
-        # Of the residuals that are not enclosed, take the one on which fewest directions act, and
-        # those directions. Prefer among them the nonlinear directions of the enclosed residuals, if
-        # these include all.
-        rows = influence[~enclosed]
-        acting = rows[np.argmin(rows.sum(axis=1))]
-        score = after * acting
-        if (influence[enclosed].any(axis=0) >= acting).all():
-            score *= LINEAR_WEIGHT + nonlinearity / max(float(nonlinearity.max()), UNDERFLOW)
-        return np.asarray(score)
-
-    def _widths(self, lower: Array, upper: Array) -> Array:
-        """Return the widths of a box, shape (n,), in logarithms if both bounds have one sign."""
-        least = self._scale * 10.0**-DECADES_FROM_ZERO
-        low, high = np.abs(lower), np.abs(upper)
-        small, large = np.minimum(low, high) + least, np.maximum(low, high) + least
-        with np.errstate(all="ignore"):
-            ratio = np.log(large / small)
-        across = (upper - lower) / self._range * DECADES_FROM_ZERO * math.log(10.0)
-        widths: Array = np.where(lower * upper < 0, across, ratio)
-        return np.where(upper > lower, widths, 0.0)
 
     def _branch(self, norm: float, lower: Array, upper: Array, score: Array) -> None:
         """Divide a box in the direction with the largest score, unless it is too small."""
         k = int(np.argmax(score))
         low, high = float(lower[k]), float(upper[k])
-        if high - low <= MIN_WIDTH * self._scale[k]:
+        if self._division.too_small(k, low, high):
             self._least_undivided = min(self._least_undivided, norm)
             if self._leaves is not None:
                 self._leaves.add(lower, upper, norm**2, "open")
             return
         left, right = upper.copy(), lower.copy()
-        left[k] = right[k] = _branching_point(low, high)
+        left[k] = right[k] = branching_point(low, high)
         self._push(norm, lower, left)
         self._push(norm, right, upper)
 
@@ -304,27 +252,3 @@ def batch_size(count: int) -> int:
     """
     many = min(int(BATCH_SHARE * count), MAX_BATCH_SIZE)
     return min(count, max(BATCH_SIZE, many))
-
-
-def _contracted(bounds: NodeBounds, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Return the corners of the contracted boxes, with a margin for rounding."""
-    middle, half = (lower + upper) / 2, (upper - lower) / 2
-    margin = 1e-12 * half + 4e-16 * np.abs(middle)
-    smaller = np.maximum(lower, middle + half * bounds.lower - margin)
-    larger = np.minimum(upper, middle + half * bounds.upper + margin)
-    smaller = np.where(bounds.lower > -1, smaller, lower)
-    larger = np.where(bounds.upper < 1, larger, upper)
-    return smaller, larger
-
-
-def _branching_point(low: float, high: float) -> float:
-    """Return the point that divides an interval: geometric if it spans much on one side of zero."""
-    if low > 0 and high > GEOMETRIC_RATIO * low:
-        return math.sqrt(low) * math.sqrt(high)
-    if high < 0 and low < GEOMETRIC_RATIO * high:
-        return -math.sqrt(-low) * math.sqrt(-high)
-    if low == 0:
-        return SPLIT_FROM_ZERO * high
-    if high == 0:
-        return SPLIT_FROM_ZERO * low
-    return (low + high) / 2
