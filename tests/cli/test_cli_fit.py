@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import odefit
+from odefit.cli.fit import CERTIFY_REGION, written_out
 from tests.cli.commands import refused, run
 from tests.methods.checkpoints import records
 
@@ -202,3 +203,32 @@ def test_tables_and_reports_are_written_by_their_names(folder: Path) -> None:
         option = "--table" if name.startswith("t") else "--report"
         assert run("fit", "decay.toml", option, name, "--jobs", "1", "--starts", "1") == 0
         assert Path(name).read_bytes().startswith(begin)
+
+
+def test_a_confidence_region_can_be_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (folder / "decay.toml").read_text(encoding="utf-8")
+    bounded = text.replace("s = { lower = 0.0 }", "s = { lower = 0.0, upper = 5.0 }")
+    (folder / "bounded.toml").write_text(bounded, encoding="utf-8")
+    assert run("fit", "bounded.toml", "--certify", "region", "--json", "region.json") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Confidence region: All values within the bounds of the unknowns" in out
+    assert "Proved 95 % intervals (likelihood ratio)" in out
+    found = json.loads((folder / "region.json").read_text(encoding="utf-8"))["assessment"]
+    assert found["region"]["complete"] is True
+    assert found["global"]["closed"] is True
+    for one in found["region"]["intervals"]:
+        assert one["lower"] < one["profile"][0] < one["profile"][1] < one["upper"]
+
+
+def test_the_word_region_belongs_to_certify_alone() -> None:
+    assert written_out(["fit", "--certify", "region", "a.toml"]) == [
+        "fit",
+        CERTIFY_REGION,
+        "a.toml",
+    ]
+    assert written_out(["fit", "a.toml", "--certify=region"]) == ["fit", "a.toml", CERTIFY_REGION]
+    kept = ["fit", "--certify", "a.toml", "--json", "region"]
+    assert written_out(kept) == kept
+    assert written_out(["fit", "--", "--certify", "region"]) == ["fit", "--", "--certify", "region"]

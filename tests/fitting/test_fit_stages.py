@@ -35,6 +35,7 @@ ERRORS: tuple[Exception, ...] = (
 
 FUNCTIONS = {
     # what is broken: the stage of which it is a part
+    "certify_region": "confidence region",
     "certify_answer": "certificate",
     "second_opinion": "second opinion",
     "with_other_optima": "other optima",
@@ -56,6 +57,9 @@ FUNCTIONS = {
     "misfit_notices": "warnings",
     "fit_notices": "warnings",
 }
+
+CERTIFIED: dict[str, Any] = {"certify_region": "region", "certify_answer": True}
+"""The proofs that have to be asked for."""
 
 NEVER_BREAK = {
     "answer",  # below
@@ -136,7 +140,7 @@ def test_a_stage_that_fails_costs_no_estimate(
     outlier = 0.0 if name in ("indistinguishable_solutions", "robust_outliers") else 1.5
     monkeypatch.setattr(MODULE, name, raises(error))
     with caplog.at_level(logging.INFO, "odefit"):
-        result = fitted(outlier, certify=name == "certify_answer")
+        result = fitted(outlier, certify=CERTIFIED.get(name, False))
     same_answer(result, unbroken(outlier), FUNCTIONS[name], error)
     assert f"failed after the search: {FUNCTIONS[name]}" in caplog.text
     assert "Traceback" in caplog.text
@@ -162,7 +166,7 @@ def test_a_report_is_written_whatever_stage_has_failed(
 ) -> None:
     monkeypatch.setattr(MODULE, name, raises(ERRORS[0]))
     outlier = 0.0 if name in ("indistinguishable_solutions", "robust_outliers") else 1.5
-    fitted(outlier, certify=name == "certify_answer").report(tmp_path / "report.html")
+    fitted(outlier, certify=CERTIFIED.get(name, False)).report(tmp_path / "report.html")
     page = " ".join((tmp_path / "report.html").read_text(encoding="utf-8").split())
     assert "mistake in odefit" in page
     assert "<svg" in page

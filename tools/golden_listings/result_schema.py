@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from odefit.assessment.parts import Assessment
+from odefit.assessment.parts import Assessment, ProvedInterval, ProvedRegion
 from odefit.methods.estimate import Certificate
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
@@ -123,7 +123,7 @@ def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
             continue
         name = "global" if kind is Assessment and field.name == "bounds" else field.name
         inner = _schema(hints[field.name], definitions)
-        if field.name in BY_KEY:
+        if field.name in BY_KEY and kind not in (ProvedInterval, ProvedRegion):
             inner = BY_KEY[field.name]
             words |= {field.name: f"{words[field.name].split(',')[0]}, by the key of the unknown."}
         properties[name] = inner | (

@@ -37,6 +37,12 @@ def _certified() -> Result:
     return odefit.fit(_decay(), "single-shooting", certify=True, seed=1, jobs=1)
 
 
+def _refuted() -> Result:
+    """Fit with too small a standard deviation, so that region and refutation are there."""
+    problem = _decay(noise={"y": {"sd": 0.005}})
+    return odefit.fit(problem, "single-shooting", certify="region", seed=1, jobs=1)
+
+
 def _profiled() -> Result:
     result = odefit.fit(_decay(noise={"y": {"sd": "estimate"}}), seed=1, jobs=1)
     return result.with_profiles(result.profile(jobs=1))
@@ -75,6 +81,7 @@ RESULTS: Mapping[str, Callable[[], Result]] = {
     "integral-matching": lambda: odefit.fit(_decay(), "integral-matching", seed=1, jobs=1),
     "outliers": _outliers,
     "profiles": _profiled,
+    "region": _refuted,
     "single-shooting": lambda: odefit.fit(_decay(), "single-shooting", seed=1, jobs=1),
     "time-limit": lambda: odefit.fit(_decay(), "multi-start", seed=1, jobs=1, time_limit=1e-9),
     "transcription": lambda: odefit.fit(

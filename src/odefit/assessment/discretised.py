@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Context
 
@@ -21,7 +21,7 @@ def assess_certificate(c: Certificate | None) -> Certificate | None:
     if c is None:
         return None
     sentence = (
-        f"No values within {_within(c)} have an objective below {rounded_down(c.lower)} in "
+        f"No values within {within(c.assumed)} have an objective below {rounded_down(c.lower)} in "
         f"the problem {'as' if c.discretised else 'in'} {c.scope}; "
         f"{_found(c.upper)} was found there"
     )
@@ -40,13 +40,13 @@ def _found(upper: float) -> str:
     return f"{upper:.6g}" if math.isfinite(upper) else "nothing"
 
 
-def _within(c: Certificate) -> str:
+def within(assumed: Mapping[str, tuple[float, float]]) -> str:
     """Return the name of the box, with bounds that differ from the problem's."""
-    if not c.assumed:
+    if not assumed:
         return "the bounds of the unknowns"
-    ranges = [f"{k} from {a:.6g} to {b:.6g}" for k, (a, b) in list(c.assumed.items())[:MAX_NAMES]]
-    if len(c.assumed) > MAX_NAMES:
-        ranges.append(f"and {len(c.assumed) - MAX_NAMES} more")
+    ranges = [f"{k} from {a:.6g} to {b:.6g}" for k, (a, b) in list(assumed.items())[:MAX_NAMES]]
+    if len(assumed) > MAX_NAMES:
+        ranges.append(f"and {len(assumed) - MAX_NAMES} more")
     return f"the bounds of the unknowns, these as given to the method ({', '.join(ranges)}),"
 
 

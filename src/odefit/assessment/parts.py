@@ -6,6 +6,8 @@ solutions, and ``bounds`` (``global`` in result files) holds a lower bound with 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, get_args
@@ -100,6 +102,102 @@ class Continuity:
 
 
 @dataclass(frozen=True)
+class ProvedInterval:
+    """An interval that is proved to hold all values of an unknown that fit.
+
+    Attributes
+    ----------
+    key
+        The unknown.
+    lower, upper
+        The ends of the interval, in natural units, rounded outwards.
+    intervals
+        The separate intervals of all values that fit, if there are several; else empty.
+    fitting
+        The least and the largest value that were found to fit, as far as the search looked.
+    profile
+        The ends of the interval by profile likelihood, infinite where it is open, NaN where an end
+        was not found.
+    at_bounds
+        Whether the lower and the upper end are bounds of the unknown, so that no limit is proved.
+    """
+
+    key: str
+    lower: float
+    upper: float
+    intervals: tuple[tuple[float, float], ...]
+    fitting: tuple[float, float]
+    profile: tuple[float, float]
+    at_bounds: tuple[bool, bool]
+
+
+@dataclass(frozen=True)
+class ProvedRegion:
+    """A box that is proved to hold the whole confidence region by the likelihood ratio.
+
+    Attributes
+    ----------
+    level
+        The level of the region's intervals, e.g. 0.95.
+    limit
+        The deviance up to which values belong to the region; the same as that of profiles.
+    cut
+        The objective above which nothing belongs to it.
+    complete
+        Whether the search came to its end: each interval is then nearly as short as the values that
+        were found to fit.
+    boxes
+        The number of boxes that were evaluated.
+    intervals
+        An interval for each unknown, in their order.
+    assumed
+        Bounds by key of unknowns, if they are not the problem's own.
+    """
+
+    level: float
+    limit: float
+    cut: float
+    complete: bool
+    boxes: int
+    intervals: tuple[ProvedInterval, ...]
+    assumed: Mapping[str, tuple[float, float]] = field(default_factory=dict, metadata=OPTIONAL)
+
+    @property
+    def excess(self) -> float:
+        """Largest length of an interval, relative to that of values that were found to fit."""
+        ratios = [1.0]
+        for one in self.intervals:
+            found = one.fitting[1] - one.fitting[0]
+            ratios.append((one.upper - one.lower) / found if found > 0 else math.inf)
+        return max(ratios)
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """The refutation of a model: no values of its unknowns reach a likely chi-square.
+
+    Attributes
+    ----------
+    chi_square
+        A proved lower bound of the weighted sum of squared residuals.
+    degrees_of_freedom
+        The number of measurements and priors less that of the unknowns.
+    p
+        The probability of so large a chi-square if the model and the standard deviations are right.
+    level
+        The level of confidence at which the model is refuted, e.g. 0.95.
+    assumed
+        Bounds by key of unknowns, if they are not the problem's own.
+    """
+
+    chi_square: float
+    degrees_of_freedom: int
+    p: float
+    level: float
+    assumed: Mapping[str, tuple[float, float]] = field(default_factory=dict, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True)
 class Assessment:
     """The proof about an answer, and its problem."""
 
@@ -108,6 +206,8 @@ class Assessment:
     bounds: Certificate | None = None
     discretisation: Agreement | None = None
     continuity: Continuity | None = None
+    region: ProvedRegion | None = field(default=None, metadata=OPTIONAL)
+    refutation: Refutation | None = field(default=None, metadata=OPTIONAL)
 
 
 Treatment = Literal["as-is", "scaled", "withheld", "sandwich"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -175,7 +176,8 @@ def run(arguments: Sequence[str] | None) -> int:
     whole = parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions
         complete(whole)
-    options = whole.parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options = whole.parse_args(fit.written_out(words) if words[:1] == ["fit"] else words)
     with plain_warnings():
         return int(options.run(options))
 

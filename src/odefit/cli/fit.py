@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,26 @@ if TYPE_CHECKING:
     from odefit.result.result import Result
 
 
+CERTIFY_REGION = "--certify-region"
+"""The option that ``--certify region`` stands for."""
+
+
+def written_out(arguments: Sequence[str]) -> list[str]:
+    """Return arguments with one option in place of ``--certify region``.
+
+    An option with an optional value would take a problem file that follows it for its value.
+    """
+    words, rest = [], list(arguments)
+    while rest and rest[0] != "--":
+        if rest[:2] == ["--certify", "region"]:
+            words.append(CERTIFY_REGION)
+            rest = rest[2:]
+            continue
+        word = rest.pop(0)
+        words.append(CERTIFY_REGION if word == "--certify=region" else word)
+    return words + rest
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit fit``."""
     parser.add_argument("problem", metavar=PROBLEM_FILE)
@@ -64,6 +85,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--certify",
         action="store_true",
         help="prove, in the time left, how much better any other values within the bounds can be",
+    )
+    parser.add_argument(
+        CERTIFY_REGION,
+        action="store_true",
+        help="also prove a box around the whole confidence region; the same as --certify region",
     )
     parser.add_argument(
         "--certificate",
@@ -150,7 +176,7 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
                 jobs=options.jobs,
                 progress=report,
                 checkpoint=checkpoint,
-                certify=options.certify,
+                certify="region" if options.certify_region else options.certify,
                 certificate=options.certificate,
                 intervals=options.intervals,
                 start=options.start,

@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
+from typing import Literal
 
 from odefit.assessment.parts import INTERVAL_CHOICES, Treatment
 from odefit.certificates.statement import statement_of
@@ -62,7 +63,7 @@ def fit(
     checkpoint: str | Path | None = None,
     level: float = CONFIDENCE_LEVEL,
     polish: bool | None = None,
-    certify: bool = False,
+    certify: bool | Literal["region"] = False,
     certificate: str | Path | None = None,
     intervals: Treatment = "as-is",
     start: StartValues | None = None,
@@ -100,7 +101,8 @@ def fit(
     certify
         Whether branch and bound (:class:`BranchAndBound`) proves, in the remaining time or at most
         a minute, how much better other values within the bounds could be. It needs few unknowns,
-        all with finite bounds.
+        all with finite bounds. ``"region"`` also proves a box around the whole confidence region of
+        this `level`, in two minutes at most: ``result.assessment.region``.
     certificate
         A file to which that proof is written, for ``odefit verify``; it implies `certify`.
     intervals
@@ -139,6 +141,8 @@ def fit(
     if intervals not in INTERVAL_CHOICES:
         choices = ", ".join(f'"{choice}"' for choice in INTERVAL_CHOICES)
         raise InputError(f"intervals: expected one of {choices}, got {intervals!r}")
+    if certify not in (True, False, "region"):
+        raise InputError(f'certify: expected True, False or "region", got {certify!r}')
     seed = int(seed)
     method = as_method(method)
     if certificate is not None:
@@ -165,8 +169,10 @@ def fit(
             level=level,
             polish=polish,
             structure=structure,
-            certify=certify or certificate is not None,
+            certify=bool(certify) or certificate is not None,
             certificate=certificate,
+            region=certify == "region",
+            bounds=getattr(method, "bounds", None),
             intervals=intervals,
             given_start=warm is not None,
             remarks=remarks,

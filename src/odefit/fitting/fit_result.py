@@ -8,8 +8,9 @@ from dataclasses import fields, replace
 import numpy as np
 
 from odefit.assessment.bound_agreement import agreeing_with_bounds
-from odefit.assessment.certification import certify_answer
+from odefit.assessment.certification import certify_answer, certify_region
 from odefit.assessment.completeness import assess_completeness
+from odefit.assessment.confidence_region import refutation
 from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.discretised import assess_agreement, assess_certificate
 from odefit.assessment.folds import with_folds
@@ -45,6 +46,7 @@ from odefit.fitting.other_optima import (
     with_other_ends,
     with_other_optima,
 )
+from odefit.fitting.proofs import uncertified, with_proof, with_region, without_region
 from odefit.fitting.settling import with_settling
 from odefit.fitting.solutions import (
     distinct_solutions,
@@ -58,7 +60,6 @@ from odefit.methods.estimate import Estimate, Status
 from odefit.methods.fit_quality.goodness import assess_goodness
 from odefit.methods.fit_quality.misfit import assess_misfit
 from odefit.methods.fit_quality.robust_fits import robust_outliers, suspected_outliers
-from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.method import Method
 from odefit.methods.polish import Answer, answer, answer_by
 from odefit.methods.running.control import Control
@@ -106,40 +107,34 @@ def _as_found(state: FitState) -> FitState:
     return replace(state, solutions=(end,), status=status)
 
 
-def _uncertified(state: FitState) -> bool:
-    """Return whether bounds have yet to be proved: none are, or a file needs continuous time."""
-    proof = state.estimate.certificate
-    if not answered(state) or not state.wanted.certify:
-        return False
-    return proof is None or (state.wanted.certificate is not None and proof.discretised is True)
+@stage(
+    "confidence region",
+    *("found", "estimate", "proposed", "unproved", "region", "no_region", "profiles"),
+    needs=without_region,
+    doing="proving a confidence region",
+)
+def _region(state: FitState) -> FitState:
+    """Add a proved confidence region with its profiles, or the reason why it is missing."""
+    wanted, start = state.wanted, state.answer.start
+    file = wanted.certificate if uncertified(state) else None
+    ends = start, state.estimate.starts, wanted.level, state.control
+    proof, reason = certify_region(state.problem, *ends, file, wanted.bounds)
+    return replace(state, no_region=reason) if proof is None else with_region(state, proof)
 
 
 @stage(
     "certificate",
     *("found", "estimate", "proposed", "unproved"),
-    needs=_uncertified,
+    needs=uncertified,
     doing="proving bounds of the objective",
 )
 def _certificate(state: FitState) -> FitState:
-    """Add bounds of the objective, or the reason why they are missing.
-
-    If the proof finds a better point, that becomes the answer.
-    """
-    found, estimate = state.answer, state.estimate
+    """Add bounds of the objective, or the reason why they are missing."""
+    wanted = state.wanted
     proof, unproved = certify_answer(
-        state.problem, found.start, state.control, state.wanted.certificate
+        state.problem, state.answer.start, state.control, wanted.certificate, wanted.bounds
     )
-    if proof is None:
-        return replace(state, unproved=unproved)
-    proposed = tuple(proof.starts)
-    better = [s for s in proposed if s.cost < found.evaluation.cost]
-    starts = [replace(s, index=len(estimate.starts) + i) for i, s in enumerate(better)]
-    more = replace(estimate, starts=(*estimate.starts, *starts), certificate=proof.certificate)
-    if all(CostTolerance.of(found.forward).same(s, found.start) for s in better):
-        more = replace(more, starts=estimate.starts)
-    else:
-        found = answer(state.problem, more, state.control, state.wanted.polish) or found
-    return replace(state, found=found, estimate=more, proposed=proposed, unproved="")
+    return replace(state, unproved=unproved) if proof is None else with_proof(state, proof)
 
 
 @stage(
@@ -333,6 +328,8 @@ def _assessment(state: FitState) -> FitState:
         bounds=assess_certificate(estimate.certificate),
         discretisation=assess_agreement(estimate.agreement, problem.keys, found.start.vector),
         continuity=assess_continuity(found.start.nodes, found.gap),
+        region=state.region if estimate.certificate is not None else None,
+        refutation=refutation(problem, estimate.certificate, state.wanted.level),
     )
     return replace(state, assessment=assessment)
 
@@ -354,7 +351,7 @@ def _notices(state: FitState) -> FitState:
         misfit=misfit_notices(state.misfit, state.goodness, state.corroborated),
         found_misfit=state.misfit,
         outliers=() if state.misfit and state.misfit.outliers else state.outliers,
-        unproved=state.unproved,
+        unproved=(state.unproved, state.no_region),
         equal=state.equal,
         near=state.near,
         complete=state.complete,

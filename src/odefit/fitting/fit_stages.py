@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from odefit.assessment.parts import Assessment, Local, Treatment, Uncertainty
+from odefit.assessment.parts import Assessment, Local, ProvedRegion, Treatment, Uncertainty
 from odefit.common.arrays import Array
+from odefit.methods.bounded_problem import GivenBounds
 from odefit.methods.estimate import Cause, Completeness, Estimate, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.fit_quality.goodness_verdict import Goodness
@@ -28,6 +29,7 @@ from odefit.methods.polish import Answer
 from odefit.methods.running.control import Control, Interruption, Progress
 from odefit.methods.running.run_log import LOGGER
 from odefit.problem.problem import Problem
+from odefit.result.profiles import Profiles
 from odefit.result_data import Solution, StageFailure
 from odefit.result_data.notices import Notice
 from odefit.simulation import Evaluation, ForwardMap
@@ -49,6 +51,8 @@ class Wanted:
     certify: bool
     intervals: Treatment
     certificate: str | Path | None = None  # the file of the proof
+    region: bool = False  # a confidence region is proved, too
+    bounds: GivenBounds = None  # of the method, for unknowns without bounds
     given_start: bool = False
     remarks: tuple[str, ...] = ()
     smoothness: tuple[Notice, ...] = ()  # choices for estimated functions
@@ -86,6 +90,10 @@ class FitState:
     assessment: Assessment = field(default_factory=Assessment)
     unproved: str = ""
     """The reason for a missing certificate."""
+    region: ProvedRegion | None = None
+    no_region: str = ""
+    """The reason for a missing confidence region."""
+    profiles: Profiles | None = None
     proposed: tuple[Start, ...] = ()
     """Other values found by a proof."""
     opinion: SecondOpinion | None = None

@@ -1,13 +1,16 @@
-"""Profile likelihoods as a table and as text."""
+"""Profile likelihoods and proved intervals as tables and as text."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
+from odefit.assessment.discretised import rounded_down, within
+from odefit.assessment.parts import ProvedInterval, ProvedRegion, Refutation
 from odefit.assessment.profiles import Profile, ProfilesData
 from odefit.assessment.profiles.parts import Verdict
 from odefit.assessment.profiles.verdicts import disagrees
+from odefit.common.errors import counted
 from odefit.common.packages import require
 from odefit.methods.estimate import Status
 from odefit.reporting.numbers import duration, level_words, significant
@@ -112,3 +115,86 @@ def _linear(profile: Profile) -> str:
         return "none"
     low, high = (significant(v, 4) for v in profile.linear)
     return f"[{low}, {high}]{' (!)' if disagrees(profile) else ''}"
+
+
+# Proved intervals ---------------------------------------------------------------------------------
+
+REGION_TITLES = ("", "proved", "by profile")
+"""Titles of the columns of :func:`region_rows`."""
+
+MAX_INTERVALS = 4
+"""Largest number of separate intervals that a text lists."""
+
+
+def region_rows(region: ProvedRegion) -> list[tuple[str, str, str]]:
+    """Return key, proved interval and interval by profile of each unknown as texts."""
+    return [(one.key, _proved(one), _by_profile(one)) for one in region.intervals]
+
+
+def region_title(region: ProvedRegion) -> str:
+    """Return the line above the proved intervals."""
+    return f"Proved {level_words(region.level)} intervals (likelihood ratio)"
+
+
+def region_sentence(region: ProvedRegion) -> str:
+    """Return what is proved of a confidence region."""
+    sentence = (
+        f"All values within {within(region.assumed)} whose objective is at most "
+        f"{_rounded_up(region.cut)}, the limit of {level_words(region.level)} profiles, lie in "
+        "the proved intervals, whatever the start. That holds in continuous time, with all "
+        "rounding outwards."
+    )
+    if region.complete:
+        return sentence
+    longer = f"{region.excess:.2g} times" if math.isfinite(region.excess) else "many times"
+    return (
+        f"{sentence} The search did not come to its end: an interval is up to {longer} as long as "
+        "that of the values that were found to fit."
+    )
+
+
+def refutation_sentence(refutation: Refutation) -> str:
+    """Return the refutation of a model in words."""
+    degrees = counted(refutation.degrees_of_freedom, "degree of freedom", "degrees of freedom")
+    p = refutation.p
+    exponent = math.floor(math.log10(p)) if p > 0 else -300
+    most = math.floor(p / 10.0**exponent + 1) * 10.0**exponent  # rounded up to one digit
+    return (
+        f"No values within {within(refutation.assumed)} reach a chi-square below "
+        f"{rounded_down(refutation.chi_square)}: with these standard deviations the model is "
+        f"refuted (p < {most:.1g}, {degrees})."
+    )
+
+
+def _proved(one: ProvedInterval) -> str:
+    """Return a proved interval, rounded outwards."""
+    if len(one.intervals) > MAX_INTERVALS:
+        whole = f"{rounded_down(one.lower)} to {_rounded_up(one.upper)}"
+        return f"{len(one.intervals)} intervals, {whole}"
+    if one.intervals:
+        return " or ".join(f"{rounded_down(a)} to {_rounded_up(b)}" for a, b in one.intervals)
+    if all(one.at_bounds):
+        return "no limits within the bounds"
+    if one.at_bounds[0]:
+        return f"at most {_rounded_up(one.upper)}"
+    if one.at_bounds[1]:
+        return f"at least {rounded_down(one.lower)}"
+    return f"{rounded_down(one.lower)} to {_rounded_up(one.upper)}"
+
+
+def _by_profile(one: ProvedInterval) -> str:
+    low, high = one.profile
+    if math.isnan(low) or math.isnan(high):
+        return "not found"
+    if math.isinf(low) and math.isinf(high):
+        return "no limits within the bounds"
+    if math.isinf(low):
+        return f"at most {significant(high, 6)}"
+    if math.isinf(high):
+        return f"at least {significant(low, 6)}"
+    return f"{significant(low, 6)} to {significant(high, 6)}"
+
+
+def _rounded_up(bound: float) -> str:
+    """Return an upper bound rounded up to six digits."""
+    return f"{-float(rounded_down(-bound)):.6g}"

@@ -17,6 +17,7 @@ from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import percent, significant
+from odefit.reporting.profiles import refutation_sentence, region_sentence
 from odefit.result_data import ResultData
 from odefit.result_data.notices import NoticeKind
 
@@ -270,6 +271,11 @@ def findings(result: ResultData) -> Iterator[Finding]:
         yield Finding("Completeness", complete.sentence, complete.found >= complete.possible)
     if bounds is not None:
         yield Finding("Certificate", bounds.sentence, bounds.closed)
+    region, refutation = result.assessment.region, result.assessment.refutation
+    if region is not None:
+        yield Finding("Confidence region", region_sentence(region), region.complete)
+    if refutation is not None:
+        yield Finding("Model", refutation_sentence(refutation), False)
     discretisation = result.assessment.discretisation
     if discretisation is not None:
         yield Finding("Discretisation", discretisation.sentence, discretisation.fine)

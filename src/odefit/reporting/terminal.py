@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from odefit.assessment.parts import ProvedRegion
 from odefit.assessment.profiles import ProfilesData
 from odefit.common.errors import counted, some
 from odefit.methods.estimate import Route
@@ -24,10 +25,13 @@ from odefit.reporting.parameters import (
 )
 from odefit.reporting.profiles import (
     PROFILE_TITLES,
+    REGION_TITLES,
     profile_ending,
     profile_rows,
     profile_sentences,
     profile_title,
+    region_rows,
+    region_title,
 )
 from odefit.reporting.sentences import (
     data_sentence,
@@ -146,6 +150,8 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
         yield from _estimates(rows, result, width, ascii_only)
     yield Text("")
     yield from _assessment(result)
+    if result.solutions and result.assessment.region is not None:
+        yield from _region(result.assessment.region, width, ascii_only)
     routes = taken_routes(result)
     if routes:
         yield Text("")
@@ -284,6 +290,26 @@ def _assessment(result: ResultData) -> Iterator[RenderableType]:
         yield bulleted(line)
     if result.starts:
         yield bulleted(Text(starts_sentence(result)))
+
+
+def _region(region: ProvedRegion, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+    """Yield the table of proved intervals, or lines if it does not fit."""
+    yield Text("")
+    yield Text(region_title(region), style="bold")
+    rows = [[Text(cell) for cell in row] for row in region_rows(region)]
+    columns = [
+        Column(title, [row[i] for row in rows], wraps=i == 1)
+        for i, title in enumerate(REGION_TITLES)
+    ]
+    kept = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
+    if kept is not None:
+        yield table_of(kept, width, ascii_only=ascii_only)
+        return
+    for row in rows:
+        yield row[0]
+        yield from (
+            inset(Text(f"{t}: {c}")) for t, c in zip(REGION_TITLES[1:], row[1:], strict=True)
+        )
 
 
 def _route_columns(result: ResultData, routes: list[Route]) -> list[Column]:

@@ -1,4 +1,4 @@
-"""Values that fit: intervals that grow with what is found, and what of a box lies outside."""
+"""Values that fit: intervals that grow with what is found, and the part of a box outside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a box is divided, and to which part of it a search contracts it."""
+"""The division of boxes, and their contraction to the part that a search needs."""
 
 from __future__ import annotations
 

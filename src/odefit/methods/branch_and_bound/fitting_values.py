@@ -1,4 +1,4 @@
-"""Values of each unknown that are known to fit, as intervals, and what of a box lies outside them.
+"""Values of each unknown that are known to fit, as intervals, and the part of a box outside them.
 
 They decide where a search for all values that fit has to look further. A proof does not depend on
 them: too many make its intervals wider, too few make the search longer.

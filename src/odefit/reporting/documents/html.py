@@ -43,7 +43,13 @@ from odefit.reporting.formulas.mathml import Symbols
 from odefit.reporting.numbers import duration, level_words, significant
 from odefit.reporting.parameters import Row, interval_level, parameter_rows
 from odefit.reporting.predictions import band_source
-from odefit.reporting.profiles import cost_sentence, profile_rows
+from odefit.reporting.profiles import (
+    REGION_TITLES,
+    cost_sentence,
+    profile_rows,
+    region_rows,
+    region_title,
+)
 from odefit.result_data import ResultData
 from odefit.simulation import ForwardMap
 from odefit.simulation.other_integrations import able_to_integrate
@@ -215,6 +221,9 @@ def report_values(result: ResultData) -> dict[str, Any]:
         "sections": [(k, v) for k, v in SECTIONS.items() if shown.get(k, True)],
         "profile_rows": [] if result.profiles is None else profile_rows(result.profiles),
         "plot_profiles": plot_profiles,
+        "region_titles": REGION_TITLES,
+        "region_title": region_title,
+        "region_rows": region_rows,
         "profiles_finished": result.profiles is not None
         and result.profiles.status is Status.CONVERGED,
         "profile_level": "" if result.profiles is None else level_words(result.profiles.level),

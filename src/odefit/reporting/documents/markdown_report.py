@@ -27,7 +27,7 @@ from odefit.reporting.formulas.equations import (
 )
 from odefit.reporting.formulas.math_markup import latex_equations
 from odefit.reporting.numbers import duration, significant
-from odefit.reporting.profiles import profile_text
+from odefit.reporting.profiles import REGION_TITLES, profile_text, region_rows, region_title
 from odefit.reporting.sentences import (
     data_sentence,
     findings,
@@ -176,6 +176,10 @@ def _lines(result: ResultData, date: str) -> Iterator[str]:
     if result.solutions:
         yield "## What is known of this answer\n"
         yield from _bullets(f"{f.title}: {f.sentence}" for f in findings(result))
+        if result.assessment.region is not None:
+            rows = region_rows(result.assessment.region)
+            yield f"### {region_title(result.assessment.region)}\n"
+            yield _table(REGION_TITLES, [[in_markdown(cell) for cell in row] for row in rows], ())
     if result.profiles is not None:
         yield "## Profile likelihood\n"
         yield f"```text\n{profile_text(result.profiles)}\n```\n"
