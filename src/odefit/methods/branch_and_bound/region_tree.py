@@ -29,7 +29,7 @@ from odefit.methods.branch_and_bound.node_evaluator import (
     NodeEvaluator,
     ResidualEnclosure,
 )
-from odefit.methods.branch_and_bound.tree import ROOT_ROUNDING, Node, batch_size
+from odefit.methods.branch_and_bound.tree import COMPILED_FROM, ROOT_ROUNDING, Node, batch_size
 
 CUT_ROUNDING = 1e-12
 """Relative margin of the largest objective that fits, for the rounding of its formula."""
@@ -201,7 +201,8 @@ class RegionTree:
         lower, upper = _corners(batch, self.dimension)
         radius = math.sqrt(self.cut) * (1 + ROOT_ROUNDING)
         try:
-            for evaluation in self._evaluator(lower, upper, radius, stop):
+            compiled = self.work >= COMPILED_FROM
+            for evaluation in self._evaluator(lower, upper, radius, stop, compiled):
                 count = len(evaluation.midpoint_objective)
                 self.work += evaluation.work
                 self.evaluated += count
