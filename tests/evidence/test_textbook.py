@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import odefit
 from evidence.bounds.textbook import SYSTEMS, lowest_known, run, tables, tasks
 from evidence.running.campaign import Record
 from evidence.zoo.hills import data_set
+from odefit import Problem
 from odefit.problem import problem_from_mapping
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 
 def rows(record: Record) -> list[Any]:
@@ -47,3 +52,55 @@ def test_a_bound_above_a_known_objective_is_shown() -> None:
     wrong = {"lower": 5.0, "upper": 5.01, "boxes": 9, "processor": 1.0, "lowest": 4.0}
     (row,) = rows(Record(task["key"], task, "done", wrong, "", 1.0))
     assert row["contradicted"]
+
+
+def measured() -> Problem:
+    """Theophylline, the first subject of R. A. Upton's data of 1980 (Boeckmann et al., 1994)."""
+    times = [0.25, 0.57, 1.12, 2.02, 3.82, 5.1, 7.03, 9.05, 12.12, 24.37]
+    values = [2.84, 6.57, 10.5, 9.66, 8.58, 8.36, 7.47, 6.89, 5.94, 3.28]
+    return Problem(
+        odefit.Model(ode={"gut": "-ka*gut", "C": "ka*gut/V - ke*C"}),
+        {"t": times, "C": values},
+        {
+            "ka": {"lower": 0.5, "upper": 5.0},
+            "ke": {"lower": 0.02, "upper": 0.2},
+            "V": {"lower": 10.0, "upper": 100.0},
+        },
+        {"gut": 320.0, "C": 0.0},
+        noise={"C": odefit.Noise(sd=0.7)},
+        t0=0.0,
+    )
+
+
+NOISY = ("saturable-elimination", "pendulum", "dc-motor", "two-compartment-oral", "goodwin")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["theophylline", *NOISY])
+def test_proved_regions_hold_samples_and_profiles_and_are_hardly_wider(name: str) -> None:
+    if name == "theophylline":
+        problem = measured()
+    else:
+        problem = problem_from_mapping(data_set(name, 0, SYSTEMS).mapping)
+    result = odefit.fit(problem, certify="region", seed=1, jobs=1, time_limit=1500.0)
+    region = result.assessment.region
+    assert region is not None
+    assert region.complete
+    for one in region.intervals:
+        low, high = one.profile
+        assert one.lower <= low < high <= one.upper
+        lengths = [b - a for a, b in one.intervals or [(one.lower, one.upper)]]
+        assert max(lengths) <= 1.5 * (high - low)
+    # A random walk through the region, which rejects steps that leave it.
+    forward, random = ForwardMap(problem), np.random.default_rng(2)
+    corners = np.array([(one.lower, one.upper) for one in region.intervals])
+    point, steps = result.best.vector, 0
+    for size in np.tile([0.5, 0.15, 0.05], 1000):
+        step = size * (corners[:, 1] - corners[:, 0]) * random.normal(size=len(point))
+        there = np.clip(point + step, problem.lower, problem.upper)
+        evaluation = forward.evaluate(there, UNDECIDED)
+        if isinstance(evaluation, Evaluation) and evaluation.objective <= region.cut:
+            point, steps = there, steps + 1
+            assert (corners[:, 0] <= point).all()
+            assert (point <= corners[:, 1]).all()
+    assert steps > 200
