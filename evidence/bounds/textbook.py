@@ -19,8 +19,7 @@ import pandas as pd
 
 import odefit
 from evidence.running.campaign import Option, Record, Task
-from evidence.zoo.drawing import Drawn
-from evidence.zoo.hills import data_set
+from evidence.zoo.drawing import Drawn, sampled
 from evidence.zoo.searching import searched
 from odefit.problem import problem_from_mapping
 
@@ -54,7 +53,7 @@ def tasks(systems: Sequence[str], sets: int, limit: float, samples: int, starts:
 
 
 def run(task: Task) -> dict[str, Any]:
-    drawn = data_set(task["system"], task["number"], SYSTEMS)
+    drawn = sampled(task["system"], SYSTEMS[task["system"]], task["number"])
     problem = problem_from_mapping(drawn.mapping)
     start = tuple(drawn.truth[key] for key in problem.keys)
     began = time.process_time()

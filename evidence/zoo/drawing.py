@@ -275,3 +275,49 @@ def _noisy(
     else:
         value += (level * abs(value) if noise == "relative" else sd) * draw
     return float(f"{max(value, field.get('lower_limit', -math.inf)):.{DIGITS}g}")
+
+
+def sampled(name: str, entry: Mapping[str, Any], number: int) -> Drawn:
+    """Return a problem with the data set of a number, simulated by SciPy.
+
+    The `entry` has equations, true values with their bounds, times and noise, as in ``hills.toml``.
+    """
+    random = np.random.default_rng([number, len(name), 37])
+    truth = {key: float(value) for key, (value, _, _) in entry["unknown"].items()}
+    bounds = {
+        key: {
+            "lower": float(f"{value / below:.3g}"),
+            "upper": float(f"{value * above:.3g}"),
+            "scale": "log10",
+        }
+        for key, (value, below, above) in entry["unknown"].items()
+    }
+    free = {key: bounds[key] for key in entry["ode"] if key in bounds}
+    first, last, count = entry["times"]
+    space = np.geomspace if entry.get("spacing") == "geometric" else np.linspace
+    times = [float(f"{t:.{DIGITS}g}") for t in space(first, last, count)]
+    mapping: dict[str, Any] = {
+        "format": 1,
+        "name": f"{name} {number}",
+        "ode": entry["ode"],
+        "constants": entry.get("constants", {}),
+        "observables": entry["seen"],
+        "parameters": {key: table for key, table in bounds.items() if key not in free},
+        "initial": {**entry["initial"], **free},
+        "noise": {},
+        "experiment": [
+            {"name": "run", "t0": 0.0, "data": {"t": times} | dict.fromkeys(entry["seen"], times)}
+        ],
+    }
+    exact = ByBlock(mapping, {}, 1e-3)
+    data = dict(mapping["experiment"][0]["data"])
+    for key, curve in exact.predicted(exact.runs[0], truth).items():
+        sd = float(f"{entry['level'] * np.abs(curve).max():.3g}")
+        noisy = curve + sd * random.standard_normal(len(curve))
+        data[key] = [float(f"{value:.{DIGITS}g}") for value in noisy]
+        told = {"sd": {"sd": sd}, "estimate": {"sd": "estimate"}, "none": None}[entry["noise"]]
+        if told is not None:
+            mapping["noise"][key] = told
+    mapping["experiment"][0]["data"] = data
+    by_hand = ByBlock(mapping, {}, 1e-3)
+    return Drawn(number, name, mapping, truth, by_hand, (entry["noise"],))

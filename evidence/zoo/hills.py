@@ -21,8 +21,8 @@ import pandas as pd
 
 import odefit
 from evidence.running.campaign import Option, Record, Task
-from evidence.zoo.drawing import DIGITS, Drawn
-from evidence.zoo.searching import ByBlock, searched
+from evidence.zoo.drawing import Drawn, sampled
+from evidence.zoo.searching import searched
 from odefit.problem import problem_from_mapping
 from odefit.result_data.notices import NoticeKind
 
@@ -77,48 +77,9 @@ def run(task: Task) -> dict[str, Any]:
     return searched(found.by_hand, found.truth, task["starts"], random)
 
 
-def data_set(name: str, number: int, entries: Mapping[str, Mapping[str, Any]] = HILLS) -> Drawn:
-    """Return a problem of some entries with the data set of a number, simulated by SciPy."""
-    entry = entries[name]
-    random = np.random.default_rng([number, len(name), 37])
-    truth = {key: float(value) for key, (value, _, _) in entry["unknown"].items()}
-    bounds = {
-        key: {
-            "lower": float(f"{value / below:.3g}"),
-            "upper": float(f"{value * above:.3g}"),
-            "scale": "log10",
-        }
-        for key, (value, below, above) in entry["unknown"].items()
-    }
-    free = {key: bounds[key] for key in entry["ode"] if key in bounds}
-    first, last, count = entry["times"]
-    space = np.geomspace if entry.get("spacing") == "geometric" else np.linspace
-    times = [float(f"{t:.{DIGITS}g}") for t in space(first, last, count)]
-    mapping: dict[str, Any] = {
-        "format": 1,
-        "name": f"{name} {number}",
-        "ode": entry["ode"],
-        "constants": entry.get("constants", {}),
-        "observables": entry["seen"],
-        "parameters": {key: table for key, table in bounds.items() if key not in free},
-        "initial": {**entry["initial"], **free},
-        "noise": {},
-        "experiment": [
-            {"name": "run", "t0": 0.0, "data": {"t": times} | dict.fromkeys(entry["seen"], times)}
-        ],
-    }
-    exact = ByBlock(mapping, {}, 1e-3)
-    data = dict(mapping["experiment"][0]["data"])
-    for key, curve in exact.predicted(exact.runs[0], truth).items():
-        sd = float(f"{entry['level'] * np.abs(curve).max():.3g}")
-        noisy = curve + sd * random.standard_normal(len(curve))
-        data[key] = [float(f"{value:.{DIGITS}g}") for value in noisy]
-        told = {"sd": {"sd": sd}, "estimate": {"sd": "estimate"}, "none": None}[entry["noise"]]
-        if told is not None:
-            mapping["noise"][key] = told
-    mapping["experiment"][0]["data"] = data
-    by_hand = ByBlock(mapping, {}, 1e-3)
-    return Drawn(number, name, mapping, truth, by_hand, (entry["noise"],))
+def data_set(name: str, number: int) -> Drawn:
+    """Return one of the twelve problems with the data set of a number."""
+    return sampled(name, HILLS[name], number)
 
 
 def fitted(found: Drawn, seed: int, limit: float) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 import odefit
 from evidence.bounds.textbook import SYSTEMS, lowest_known, run, tables, tasks
 from evidence.running.campaign import Record
-from evidence.zoo.hills import data_set
+from evidence.zoo.drawing import sampled
 from odefit import Problem
 from odefit.problem import problem_from_mapping
 from odefit.simulation import Evaluation, ForwardMap
@@ -24,7 +24,7 @@ def rows(record: Record) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_the_truth_nearly_fits(system: str) -> None:
-    drawn = data_set(system, 0, SYSTEMS)
+    drawn = sampled(system, SYSTEMS[system], 0)
     problem = problem_from_mapping(drawn.mapping)
     size = sum(len(s.values) for c in problem.conditions for s in c.series.values())
     assert 0.3 * size < drawn.by_hand.measure(drawn.truth) < 2.5 * size
@@ -36,7 +36,7 @@ def test_the_truth_nearly_fits(system: str) -> None:
 def test_a_proof_is_told_beside_the_least_objective_of_scipy() -> None:
     (task,) = tasks(["saturable-elimination"], 1, 900.0, 20, 1)
     told = run(task)
-    drawn = data_set("saturable-elimination", 0, SYSTEMS)
+    drawn = sampled("saturable-elimination", SYSTEMS["saturable-elimination"], 0)
     problem = problem_from_mapping(drawn.mapping)
     assert told["lowest"] == pytest.approx(lowest_known(drawn, problem, 20, 1, 0))
     assert told["lower"] <= told["lowest"] * (1 + 1e-9)
@@ -81,7 +81,7 @@ def test_proved_regions_hold_samples_and_profiles_and_are_hardly_wider(name: str
     if name == "theophylline":
         problem = measured()
     else:
-        problem = problem_from_mapping(data_set(name, 0, SYSTEMS).mapping)
+        problem = problem_from_mapping(sampled(name, SYSTEMS[name], 0).mapping)
     result = odefit.fit(problem, certify="region", seed=1, jobs=1, time_limit=1500.0)
     region = result.assessment.region
     assert region is not None
