@@ -18,7 +18,7 @@ import numpy as np
 
 from odefit.assessment.intervals.correlated_regressions import Chains
 from odefit.assessment.intervals.degrees_of_freedom import chi_square_interval
-from odefit.assessment.intervals.small_samples import intervals_of, quantile_of
+from odefit.assessment.intervals.small_samples import correlation_of, intervals_of, quantile_of
 from odefit.assessment.intervals.uncertainty import intervals_of_bad_fit
 from odefit.assessment.parts import Treatment, Trouble, Uncertainty
 from odefit.common.arrays import Array, IntArray
@@ -268,15 +268,13 @@ def _with_noises(
     withheld = ~np.isfinite(uncertainty.intervals).all(axis=1)
     intervals = np.clip(intervals, problem.lower[:, None], problem.upper[:, None])
     intervals[withheld] = np.nan
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlation = covariance / np.outer(errors, errors)
     fewest = float(each[free][known[free]].min(initial=math.inf))
     return replace(
         uncertainty,
         standard_errors=errors,
         intervals=intervals,
         covariance=covariance,
-        correlation=correlation,
+        correlation=correlation_of(covariance, errors),
         degrees_of_freedom=fewest,
         degrees_by_key=dict(zip(problem.keys, each.tolist(), strict=True)),
         corrected_noise=corrected,

@@ -31,6 +31,12 @@ UNCORRECTED = (
 """The sentence on intervals without any small-sample correction."""
 
 
+def correlation_of(covariance: Array, errors: Array) -> Array:
+    """Return the correlation from a covariance, shape (n, n), and standard errors, shape (n,)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(covariance / np.outer(errors, errors))
+
+
 def with_small_samples(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, uncertainty: Uncertainty
 ) -> Uncertainty:
@@ -144,14 +150,12 @@ def _with_covariance(
     corrected: Mapping[str, float],
 ) -> Uncertainty:
     errors = np.sqrt(np.diag(covariance))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlation = covariance / np.outer(errors, errors)
     return replace(
         uncertainty,
         standard_errors=errors,
         intervals=intervals,
         covariance=covariance,
-        correlation=correlation,
+        correlation=correlation_of(covariance, errors),
         sentence=f"{uncertainty.sentence} {said}".strip(),
         corrected_noise={**uncertainty.corrected_noise, **corrected},
     )

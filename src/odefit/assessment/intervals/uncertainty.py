@@ -19,7 +19,12 @@ from odefit.assessment.intervals.degrees_of_freedom import (
 from odefit.assessment.intervals.directions import describe_directions, relative_directions
 from odefit.assessment.intervals.flat_directions import small_moves
 from odefit.assessment.intervals.penalised_differences import smoothness_rows
-from odefit.assessment.intervals.small_samples import intervals_of, quantile_of, with_small_samples
+from odefit.assessment.intervals.small_samples import (
+    correlation_of,
+    intervals_of,
+    quantile_of,
+    with_small_samples,
+)
 from odefit.assessment.parts import Direction, Treatment, Trouble, Uncertainty
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.common.effects import RANK_TOLERANCE, acting
@@ -143,8 +148,7 @@ def assess_uncertainty(
     for k in np.flatnonzero(unseen):
         trouble.setdefault(problem.keys[k], Trouble.WEAKLY_DETERMINED)
     errors[unseen] = covariance[unseen, :] = covariance[:, unseen] = np.nan
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlation = covariance / np.outer(errors, errors)
+    correlation = correlation_of(covariance, errors)
     for i, key in enumerate(problem.keys):
         if key not in trouble and is_weak(problem.unknowns[i], vector[i], errors[i]):
             trouble[key] = Trouble.WEAKLY_DETERMINED
