@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odefit.methods.branch_and_bound.division import Division
 from odefit.methods.branch_and_bound.tree import Tree
 from tests.methods.branch_and_bound.quartic import BEST, GRID, LOWER, UPPER, Quartic
 
@@ -113,10 +114,8 @@ def test_a_point_is_a_box() -> None:
 )
 def test_halves_make_up_the_whole(lower: float, upper: float) -> None:
     low, high = np.array([lower, 0.0]), np.array([upper, 0.0])
-    tree = Tree(Quartic(), low, high, 1.0, 0.5)
-    tree._open.clear()
-    tree._branch(0.1, low, high, np.array([1.0, -1.0]))
-    (a, b), (c, d) = ((node.lower, node.upper) for node in sorted(tree._open))
+    halves = Division(Quartic(), low, high)._halves(0.1, low, high, np.array([1.0, -1.0]))
+    (a, b), (c, d) = ((half.lower, half.upper) for half in halves)
     assert (a == low).all()
     assert (d == high).all()
     assert b[0] == c[0]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.enclosure.arithmetic.rounding import UNDERFLOW
+from odefit.methods.branch_and_bound.leaf_log import LeafLog
 from odefit.methods.branch_and_bound.node_bounds import NodeBounds
 from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
 
@@ -37,6 +40,18 @@ MIN_WIDTH = 1e-13
 """Width, relative to the bounds of the unknown, below which a box is not divided further."""
 
 
+class Part(NamedTuple):
+    """A part of an evaluated box that has not been fathomed, with corners of shape (n,).
+
+    `norm` bounds the residual norm over it from below. It may be `too_small` to be divided.
+    """
+
+    norm: float
+    lower: Array
+    upper: Array
+    too_small: bool
+
+
 class Division:
     """The division of boxes within the bounds of the unknowns, shape (n,)."""
 
@@ -50,11 +65,50 @@ class Division:
         """Number of unknowns n."""
         return len(self._scale)
 
-    def too_small(self, k: int, low: float, high: float) -> bool:
-        """Return whether an interval of unknown `k` is too narrow to be divided."""
-        return high - low <= MIN_WIDTH * float(self._scale[k])
+    def parts(
+        self,
+        bounds: NodeBounds,
+        norms: Array,
+        lower: Array,
+        upper: Array,
+        radius: float,
+        leaves: LeafLog | None,
+    ) -> Iterator[Part]:
+        """Fathom, contract or divide evaluated boxes; yield the parts that are left.
 
-    def scores(
+        The corners have shape (B, n), `norms`, shape (B,), bound the residual norm, and nothing is
+        looked for above `radius`. What is fathomed or cut off is added to the leaves, if any.
+        """
+        smaller, larger = _contracted(bounds, lower, upper)
+        kept = (norms < radius) & (smaller <= larger).all(axis=1)
+        if leaves is not None:
+            for b in np.flatnonzero(~kept).tolist():
+                leaves.add(lower[b], upper[b], max(float(norms[b]), radius) ** 2, "bounded")
+        for b in np.flatnonzero(kept).tolist():
+            if leaves is not None:
+                leaves.cut_off(lower[b], upper[b], smaller[b], larger[b], radius**2)
+            norm, low, high = float(norms[b]), smaller[b], larger[b]
+            before, after = self.widths(lower[b], upper[b]), self.widths(low, high)
+            if (after < CONTRACTION_RATIO * before).any():
+                yield Part(norm, low, high, False)
+                continue
+            score = self._scores(bounds, b, before, after, radius)
+            score = score if score.any() else after
+            yield from self._halves(norm, low, high, np.where(after > 0, score, -1.0))
+
+    def _halves(self, norm: float, lower: Array, upper: Array, score: Array) -> Iterator[Part]:
+        """Divide a box in the direction with the largest score, unless it is too small."""
+        k = int(np.argmax(score))
+        low, high = float(lower[k]), float(upper[k])
+        if high - low <= MIN_WIDTH * float(self._scale[k]):
+            yield Part(norm, lower, upper, True)
+            return
+        left, right = upper.copy(), lower.copy()
+        left[k] = right[k] = _branching_point(low, high)
+        yield Part(norm, lower, left, False)
+        yield Part(norm, right, upper, False)
+
+    def _scores(
         self, bounds: NodeBounds, b: int, before: Array, after: Array, radius: float
     ) -> Array:
         """Return the expected benefit of dividing a box in each direction, shape (n,).
@@ -92,7 +146,7 @@ class Division:
         return np.where(upper > lower, widths, 0.0)
 
 
-def contracted(bounds: NodeBounds, lower: Array, upper: Array) -> tuple[Array, Array]:
+def _contracted(bounds: NodeBounds, lower: Array, upper: Array) -> tuple[Array, Array]:
     """Return the corners of the contracted boxes, with a margin for rounding."""
     middle, half = (lower + upper) / 2, (upper - lower) / 2
     margin = 1e-12 * half + 4e-16 * np.abs(middle)
@@ -103,7 +157,7 @@ def contracted(bounds: NodeBounds, lower: Array, upper: Array) -> tuple[Array, A
     return smaller, larger
 
 
-def branching_point(low: float, high: float) -> float:
+def _branching_point(low: float, high: float) -> float:
     """Return the point that divides an interval: geometric if it spans much on one side of zero."""
     if low > 0 and high > GEOMETRIC_RATIO * low:
         return math.sqrt(low) * math.sqrt(high)

@@ -43,7 +43,7 @@ class ResidualEnclosure(Protocol):
 
     @property
     def compiled(self) -> ResidualEnclosure:
-        """The same enclosure by compiled code, which pays in a long search."""
+        """Return the same enclosure by compiled code, which pays in a long search."""
 
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Return the residuals over boxes with these corners, shapes (B, n).

@@ -15,12 +15,7 @@ from typing import Any
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
-from odefit.methods.branch_and_bound.division import (
-    CONTRACTION_RATIO,
-    Division,
-    branching_point,
-    contracted,
-)
+from odefit.methods.branch_and_bound.division import Division
 from odefit.methods.branch_and_bound.fitting_values import FittingValues, add_around, union
 from odefit.methods.branch_and_bound.leaf_log import LeafLog
 from odefit.methods.branch_and_bound.local_minima import local_minimum, objective_at
@@ -29,7 +24,13 @@ from odefit.methods.branch_and_bound.node_evaluator import (
     NodeEvaluator,
     ResidualEnclosure,
 )
-from odefit.methods.branch_and_bound.tree import COMPILED_FROM, ROOT_ROUNDING, Node, batch_size
+from odefit.methods.branch_and_bound.tree import (
+    COMPILED_FROM,
+    ROOT_ROUNDING,
+    Node,
+    batch_size,
+    restored_nodes,
+)
 
 CUT_ROUNDING = 1e-12
 """Relative margin of the largest objective that fits, for the rounding of its formula."""
@@ -147,11 +148,7 @@ class RegionTree:
         Raises ValueError for boxes of another search.
         """
         n = self.dimension
-        restored = []
-        for number, values in nodes.items():
-            if values.shape != (1 + 2 * n,) or not np.isfinite(values).all():
-                raise ValueError(f"node {number} has other numbers")
-            restored.append(Node(float(values[0]), number, values[1 : n + 1], values[n + 1 :]))
+        restored = restored_nodes(nodes, n)
         known = [np.array(rows, dtype=float).reshape(-1, 2) for rows in state["fit"]]
         if len(known) != n or not all(np.isfinite(rows).all() for rows in known):
             raise ValueError("the values that fit are damaged")
@@ -224,40 +221,11 @@ class RegionTree:
             self._newcomer = middle[new[np.argmin(objective[new])]]
             self.fit.add_points(middle[new])
         norms = np.maximum(found.bounds.norm, [node.norm for node in batch])
-        smaller, larger = contracted(found.bounds, lower, upper)
-        kept = (norms < radius) & (smaller <= larger).all(axis=1)
-        if self._leaves is not None:
-            for b in np.flatnonzero(~kept).tolist():
-                self._leaves.add(lower[b], upper[b], max(float(norms[b]), radius) ** 2, "bounded")
-            for b in np.flatnonzero(kept).tolist():
-                self._leaves.cut_off(lower[b], upper[b], smaller[b], larger[b], radius**2)
-        for b in np.flatnonzero(kept).tolist():
-            before = self._division.widths(lower[b], upper[b])
-            after = self._division.widths(smaller[b], larger[b])
-            box = float(norms[b]), smaller[b], larger[b]
-            if (after < CONTRACTION_RATIO * before).any():
-                self._push(*box)
-                continue
-            score = self._division.scores(found.bounds, b, before, after, radius)
-            score = score if score.any() else after
-            self._divide(*box, np.where(after > 0, score, -1.0))
-
-    def _divide(self, norm: float, lower: Array, upper: Array, score: Array) -> None:
-        """Divide a box in the direction with the largest score, unless it is too small."""
-        k = int(np.argmax(score))
-        low, high = float(lower[k]), float(upper[k])
-        if self._division.too_small(k, low, high):
-            self._small.append(Node(norm, self._created, lower, upper))
+        given = found.bounds, norms, lower, upper, radius, self._leaves
+        for part in self._division.parts(*given):
+            boxes = self._small if part.too_small else self._open
+            boxes.append(Node(part.norm, self._created, part.lower, part.upper))
             self._created += 1
-            return
-        left, right = upper.copy(), lower.copy()
-        left[k] = right[k] = branching_point(low, high)
-        self._push(norm, lower, left)
-        self._push(norm, right, upper)
-
-    def _push(self, norm: float, lower: Array, upper: Array) -> None:
-        self._open.append(Node(norm, self._created, lower, upper))
-        self._created += 1
 
     # Values that fit --------------------------------------------------------------------------
 

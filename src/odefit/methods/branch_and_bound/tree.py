@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.methods.branch_and_bound.division import (
-    CONTRACTION_RATIO,
-    Division,
-    branching_point,
-    contracted,
-)
+from odefit.methods.branch_and_bound.division import Division
 from odefit.methods.branch_and_bound.leaf_log import LeafLog
 from odefit.methods.branch_and_bound.node_evaluator import (
     CHUNK_SIZE,
@@ -55,6 +50,17 @@ class Node:
     number: int
     lower: Array = field(compare=False)
     upper: Array = field(compare=False)
+
+
+def restored_nodes(records: Mapping[int, Array], n: int) -> list[Node]:
+    """Return nodes with n unknowns by number, from the norm and the corners of each.
+
+    Raises ValueError for nodes of another search.
+    """
+    for number, values in records.items():
+        if values.shape != (1 + 2 * n,) or not np.isfinite(values).all():
+            raise ValueError(f"node {number} has other numbers")
+    return [Node(float(v[0]), k, v[1 : n + 1], v[n + 1 :]) for k, v in records.items()]
 
 
 class Tree:
@@ -125,11 +131,7 @@ class Tree:
         The values of a node are the norm, then the lower and the upper corner. Raises ValueError
         for nodes of another search.
         """
-        n, restored = self._division.dimension, []
-        for number, values in nodes.items():
-            if values.shape != (1 + 2 * n,) or not np.isfinite(values).all():
-                raise ValueError(f"node {number} has other numbers")
-            restored.append(Node(float(values[0]), number, values[1 : n + 1], values[n + 1 :]))
+        restored = restored_nodes(nodes, self.dimension)
         self.target = min(self.target, float(state["target"]))
         self.evaluated, self._least_undivided = int(state["boxes"]), float(state["closed"])
         self._open, self._created = restored, int(state["created"])
@@ -188,43 +190,16 @@ class Tree:
         b = int(np.argmin(found.midpoint_objective))
         if found.midpoint_objective[b] < self.upper_bound:
             self.candidate = (lower[b] + upper[b]) / 2
-        bounds = found.bounds
-        norms = np.maximum(bounds.norm, norm)
-        smaller, larger = contracted(bounds, lower, upper)
+        norms = np.maximum(found.bounds.norm, norm)
         self.evaluated += len(norms)
-        kept = (norms < radius) & (smaller <= larger).all(axis=1)
-        if self._leaves is not None:
-            for b in np.flatnonzero(~kept).tolist():
-                square = max(float(norms[b]), radius) ** 2
-                self._leaves.add(lower[b], upper[b], square, "bounded")
-        for b in np.flatnonzero(kept).tolist():
-            if self._leaves is not None:
-                ends = lower[b], upper[b], smaller[b], larger[b]
-                self._leaves.cut_off(*ends, radius**2)
-            before = self._division.widths(lower[b], upper[b])
-            after = self._division.widths(smaller[b], larger[b])
-            box = (float(norms[b]), smaller[b], larger[b])
-            if (after < CONTRACTION_RATIO * before).any():
-                self._push(*box)
+        given = found.bounds, norms, lower, upper, radius, self._leaves
+        for part in self._division.parts(*given):
+            if not part.too_small:
+                self._push(part.norm, part.lower, part.upper)
                 continue
-            score = self._division.scores(bounds, b, before, after, radius)
-            if not score.any():
-                score = after
-            self._branch(*box, np.where(after > 0, score, -1.0))
-
-    def _branch(self, norm: float, lower: Array, upper: Array, score: Array) -> None:
-        """Divide a box in the direction with the largest score, unless it is too small."""
-        k = int(np.argmax(score))
-        low, high = float(lower[k]), float(upper[k])
-        if self._division.too_small(k, low, high):
-            self._least_undivided = min(self._least_undivided, norm)
+            self._least_undivided = min(self._least_undivided, part.norm)
             if self._leaves is not None:
-                self._leaves.add(lower, upper, norm**2, "open")
-            return
-        left, right = upper.copy(), lower.copy()
-        left[k] = right[k] = branching_point(low, high)
-        self._push(norm, lower, left)
-        self._push(norm, right, upper)
+                self._leaves.add(part.lower, part.upper, part.norm**2, "open")
 
     def keep_open(self) -> None:
         """Add the open nodes to the leaves, at the end of the search."""
