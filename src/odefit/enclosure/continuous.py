@@ -83,9 +83,9 @@ class Enclosure:
 
     @cached_property
     def compiled(self) -> Enclosure:
-        """The same enclosure by compiled code: equal to within rounding, and many times faster.
+        """Return the same enclosure by compiled code, which agrees to within rounding.
 
-        Compilation takes some ten seconds, once on each computer.
+        It is many times faster. Its compilation takes some ten seconds, once on each computer.
         """
         twin = copy(self)
         twin._conditions = [condition.compiled() for condition in self._conditions]

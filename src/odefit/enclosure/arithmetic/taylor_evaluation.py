@@ -91,6 +91,19 @@ class TapeProgram:
         return models
 
 
+def support_of(monomials: Monomials, operation: str, left: Support, right: Support) -> Support:
+    """Return the support of the result of an operation on operands with these supports."""
+    if operation == "*":
+        return monomials.product_support(left, right)
+    if operation == "middle":
+        return CONSTANT
+    if operation == "/" or left is None or right is None:
+        return None
+    if operation in ELEMENTARY:
+        return CONSTANT if left | right <= {0} else None
+    return union(left, right)
+
+
 class TaylorEvaluation:
     """One evaluation of a program: coefficients order by order, then remainders.
 
@@ -117,7 +130,7 @@ class TaylorEvaluation:
         for i in self._entries:
             operation, a, b = self._tape.entries[i]
             left, right = self.values[a], self.values[b]
-            support = self._support(operation, left.support, right.support)
+            support = support_of(monomials, operation, left.support, right.support)
             steady = left.c.shape[1] == right.c.shape[1] == 1 or operation == "middle"
             shape = len(monomials), 1 if steady else length, left.c.shape[2]
             out = TaylorModel(monomials, np.zeros(shape), support)
@@ -128,17 +141,6 @@ class TaylorEvaluation:
                 self._functions[i] = pair
             elif operation in ELEMENTARY and operation != "middle":
                 self._functions[i] = function_of(operation, length, (left, right), out)
-
-    def _support(self, operation: str, left: Support, right: Support) -> Support:
-        if operation == "*":
-            return self._monomials.product_support(left, right)
-        if operation == "middle":
-            return CONSTANT
-        if operation == "/" or left is None or right is None:
-            return None
-        if operation in ELEMENTARY:
-            return CONSTANT if left | right <= {0} else None
-        return union(left, right)
 
     def compute_order(self, k: int) -> None:
         """Compute the coefficients of order k, from those of the variables up to order k."""

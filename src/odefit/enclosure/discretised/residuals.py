@@ -51,7 +51,7 @@ class DiscretisedEnclosure:
 
     @property
     def compiled(self) -> DiscretisedEnclosure:
-        """The enclosure itself, which has no compiled code."""
+        """Return the enclosure itself, which has no compiled code."""
         return self
 
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:

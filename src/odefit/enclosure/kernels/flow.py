@@ -27,7 +27,7 @@ from odefit.enclosure.kernels.step import (
 )
 from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import Mode
-from odefit.enclosure.taylor_step import HOPED_GROWTH, JACOBIAN_ORDERS, StepMethod
+from odefit.enclosure.taylor_step import HOPED_GROWTH, JACOBIAN_ORDERS, StepMethod, dependent
 from odefit.simulation.engines.cut_off import count_work
 
 PER_STEP, PER_PRODUCT = 600, 0.1
@@ -228,16 +228,15 @@ class CompiledFlow(Flow):
             self._modes[mode] = _PlacedMode(method, mode, unknowns)
         programs = self._modes[mode]
         constants = method.constants(mode, unknowns, states.boxes)
-        lost = ~np.isfinite(states.error.sizes)
-        unknown = np.asarray(lost.astype(float) @ mode.dependence.T > 0)
+        unknown = dependent(~np.isfinite(states.error.sizes), mode.dependence)
         error = states.error.without(unknown)
         c = np.where(unknown[:, :, None], 0.0, np.moveaxis(states.c, 2, 0))
         boxes = _Boxes(
             np.ascontiguousarray(c),
-            unknown.copy(),
-            error.sizes.copy(),
-            error.frame.copy(),
-            error.lengths.copy(),
+            unknown,
+            error.sizes,
+            error.frame,
+            error.lengths,
             control.sizes,
             control.tried,
             control.stability_cost,

@@ -12,13 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram
+from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram, support_of
 from odefit.enclosure.arithmetic.taylor_models import (
     CONSTANT,
     Monomials,
     Support,
     TaylorModel,
-    union,
 )
 from odefit.enclosure.system import System
 
@@ -36,7 +35,7 @@ class Program(NamedTuple):
     orders in time of each place, 1 for what is constant. `pairs`, shape (pairs, 3), are products of
     monomials; those of an operation begin at `first`, and `every` has the pairs of all monomials.
     `degrees` are those of the monomials. The other arrays are places: of the terms (`targets`), the
-    states, the time, the inputs and the constants.
+    states, the time and the inputs. Constants have the first places.
     """
 
     operations: IntArray
@@ -49,7 +48,6 @@ class Program(NamedTuple):
     states: IntArray
     clock: int
     inputs: IntArray
-    constants: IntArray
 
 
 class PlacedProgram:
@@ -97,7 +95,7 @@ def placed(
     first = [0]
     for i in program.varying:
         operation, a, b = program.tape.entries[i]
-        of[i] = _support(monomials, operation, of[a], of[b])
+        of[i] = support_of(monomials, operation, of[a], of[b])
         lengths[i] = 1 if lengths[a] == lengths[b] == 1 else length
         operations.append((CODES[operation], places[a], places[b], places[i]))
         if operation == "*":
@@ -116,12 +114,5 @@ def placed(
         np.array([places.get(i, MISSING) for i in system.states], dtype=np.int64),
         places.get(system.time, MISSING),
         np.array([places.get(i, MISSING) for i in system.inputs.values()], dtype=np.int64),
-        np.arange(len(constants), dtype=np.int64),
     )
     return PlacedProgram(arrays, constants)
-
-
-def _support(monomials: Monomials, operation: str, left: Support, right: Support) -> Support:
-    if operation == "*":
-        return monomials.product_support(left, right)
-    return None if operation == "/" else union(left, right)

@@ -37,12 +37,12 @@ def times_magnitudes(matrix: Array, vector: Array, by_columns: bool) -> Array:
 
 
 @rigorous
-def add_product(out: Array, left: Array, right: Array, factor: float) -> None:
-    """Add the product of two square matrices, times a factor."""
+def add_product(out: Array, left: Array, right: Array) -> None:
+    """Add the product of two square matrices."""
     n = len(left)
     for i in range(n):
         for k in range(n):
-            value = left[i, k] * factor
+            value = left[i, k]
             if value != 0.0:
                 for j in range(n):
                     out[i, j] += value * right[k, j]
@@ -350,7 +350,7 @@ def propagate_in_frame(
     if not (np.isfinite(row_norm(end)) and is_finite(added) and is_finite(lengths)):
         return nothing
     carried, carried_error = np.zeros((n, n)), np.zeros((n, n))
-    add_product(carried, end, frame, 1.0)
+    add_product(carried, end, frame)
     add_magnitudes(carried_error, outer_error, frame)
     scaled = np.zeros((n, n))
     for i in range(n):

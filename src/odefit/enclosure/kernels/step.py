@@ -78,10 +78,9 @@ def workspace(program: Program, length: int) -> Workspace:
 @rigorous
 def put_constants(program: Program, space: Workspace, c: Array, remainder: Array) -> None:
     """Set the constants of a box, with coefficients of shape (constants, M)."""
-    for k in range(len(program.constants)):
-        place = program.constants[k]
-        space.c[place, :, 0] = c[k]
-        space.remainder[place] = remainder[k]
+    for place in range(len(c)):
+        space.c[place, :, 0] = c[place]
+        space.remainder[place] = remainder[place]
         space.truncation[place] = 0.0
         put_norms(program, space.c, space.norms, place)
 
