@@ -135,8 +135,9 @@ def guard_memory() -> None:
 
 def _address_space() -> int:
     """Return the address space of this process in megabytes."""
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - as above
-        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") // 1_000_000
+    with open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123 - as above
+        sizes = dict(line.split(":", 1) for line in file)
+    return int(sizes["VmSize"].split()[0]) * 1024 // 1_000_000
 
 
 def _threads() -> int:
