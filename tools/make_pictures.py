@@ -161,8 +161,9 @@ def picture_of_a_validation() -> Figure:
     random, times = np.random.default_rng(3), np.linspace(0.5, 8.0, 16)
     model = odefit.Model(ode={"x": "b*u - k*x"}, inputs={"u": "constant"})
 
-    def data(u: float) -> dict[str, np.ndarray]:
+    def data(u: float, drift: float = 0.0) -> dict[str, np.ndarray]:
         values = 4.0 * u * (1.0 - np.exp(-0.5 * times)) + 0.15 * random.standard_normal(16)
+        values += drift * np.sin(0.8 * times)
         inputs = np.full(17, u)
         return {"t": np.append(0.0, times), "u": inputs, "x": np.append(np.nan, values)}
 
@@ -173,8 +174,11 @@ def picture_of_a_validation() -> Figure:
         {"x": 0.0},
         noise={"x": {"sd": 0.15}},
     )
-    runs = [odefit.Scenario(f"u = {u:g}", data=data(u)) for u in (0.6, 1.4)]
-    return odefit.fit(problem, seed=1).validate(runs).plot(width=WIDTH + 1.0)
+    runs = [
+        odefit.Scenario("u = 0.6", data=data(0.6)),
+        odefit.Scenario("u = 1.4, disturbed", data=data(1.4, 0.8)),
+    ]
+    return odefit.fit(problem, seed=1).validate(runs).plot(width=WIDTH + 1.5)
 
 
 def picture_of_a_report(result: odefit.Result, target: Path, browser: str) -> None:

@@ -48,6 +48,8 @@ def test_a_freed_start_makes_the_difference(
     assert "does not predict as well as it fits" in capsys.readouterr().out
     files = tmp_path / "v.json", tmp_path / "v.svg", tmp_path / "v.csv"
     options = ["--json", str(files[0]), "--plot", str(files[1]), "--csv", str(files[2])]
+    page = tmp_path / "v.html"
+    options += ["--report", str(page)]
     assert main(["validate", str(result), str(data), *options, "--free-initial"]) == 0
     assert "The model predicts as well as it fits" in capsys.readouterr().out
     found = json.loads(files[0].read_text(encoding="utf-8"))
@@ -55,6 +57,8 @@ def test_a_freed_start_makes_the_difference(
     assert found["verdict"] == "as well"
     assert "<svg" in files[1].read_text(encoding="utf-8")
     assert len(pd.read_csv(files[2])) == 11
+    assert found["one_step"]["sentence"] in page.read_text(encoding="utf-8")
+    assert len(found["series"][0]["one_step"]) == 11
 
 
 def test_a_problem_file_is_compared_too(
@@ -90,8 +94,9 @@ def test_nesting_without_end_is_refused(
 def test_parts_of_the_fitted_data_are_left_out_in_turn(
     result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = tmp_path / "folds.csv"
+    table, page, numbers = (tmp_path / f"folds.{kind}" for kind in ("csv", "md", "json"))
     options = ["--cross", "block", "--folds", "3", "--jobs", "1", "-o", str(table)]
+    options += ["--report", str(page), "--json", str(numbers), "--plot", str(tmp_path / "f.svg")]
     assert main(["validate", str(result), *options]) == 0
     printed = capsys.readouterr().out
     assert "Left out by block, 3 parts" in printed
@@ -100,6 +105,11 @@ def test_parts_of_the_fitted_data_are_left_out_in_turn(
     assert list(folds["fold"]) == [f"block {k} of 3" for k in (1, 2, 3)]
     assert folds["measurements"].sum() == 11
     assert folds["k"].to_numpy() == pytest.approx(0.6, abs=0.02)
+    kept = json.loads(numbers.read_text(encoding="utf-8"))
+    assert [fold["estimates"]["k"] for fold in kept["folds"]] == folds["k"].tolist()
+    assert sum(len(fold["predicted"]) for fold in kept["folds"]) == 11
+    assert kept["sentence"] in page.read_text(encoding="utf-8")
+    assert "<svg" in (tmp_path / "f.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +118,8 @@ def test_parts_of_the_fitted_data_are_left_out_in_turn(
         ([], "give a file of new measurements"),
         (["new.csv", "--cross", "block"], "give no other measurements"),
         (["--cross", "experiment"], "needs two experiments or more"),
-        (["--cross", "block", "--json", "v.json"], "has no figure and no JSON"),
+        (["new.csv", "--dask", "here:8786"], "--dask: belongs to --cross"),
+        (["--cross", "block", "--report", "v.pdf"], "a report is written as .html, .md"),
         (["new.csv", "--folds", "3"], "--folds: belongs to --cross"),
     ],
 )

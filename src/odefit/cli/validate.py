@@ -9,26 +9,30 @@ from typing import TYPE_CHECKING, Any
 from odefit.cli.exit_statuses import DONE
 from odefit.cli.plot import check_figure, write_figure
 from odefit.cli.shared import (
+    add_report,
     add_table,
+    check_files,
     check_positive,
     check_writable,
     csv_file,
+    exit_status,
     progress_line,
     saved_result,
     scenarios_in,
+    signals_heeded,
     write_and_show,
 )
 from odefit.common.errors import InputError
 
 if TYPE_CHECKING:
     from odefit.result.result import Result
-    from odefit.result.validation import Validation
+    from odefit.result.validation import CrossValidation, Validation
 
 DESCRIPTION = (
     "Compare a result with measurements that were not fitted: fit in per cent, R squared, reduced "
-    "chi-square, coverage of the prediction band, patterns of residuals, and whether the model "
-    "predicts as well as it fits. Nothing is fitted, except initial values that --free-initial "
-    "names."
+    "chi-square, coverage of the prediction band, patterns of residuals, predictions one step "
+    "ahead beside the free run, and whether the model predicts as well as it fits. Nothing is "
+    "fitted, except initial values that --free-initial names."
 )
 
 
@@ -70,6 +74,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="with --cross: number of processes (default: one for each core)",
     )
     parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="with --cross: work on the Dask cluster with the scheduler at this address",
+    )
+    parser.add_argument(
         "--time-limit",
         metavar="S",
         type=float,
@@ -86,6 +95,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", metavar="FILE.svg|.pdf|.png", type=Path, help="draw model and new measurements"
     )
+    add_report(parser)
     add_table(parser)
 
 
@@ -93,15 +103,12 @@ def run(options: argparse.Namespace) -> int:
     """Run ``odefit validate``: compare a result with new measurements."""
     if options.cross is not None:
         return _cross(options)
-    for name in ("folds", "jobs", "time_limit"):
+    for name in ("folds", "jobs", "dask", "time_limit"):
         if getattr(options, name) is not None:
             raise InputError(f"--{name.replace('_', '-')}: belongs to --cross")
     if not options.data:
         raise InputError("give a file of new measurements, or --cross block to leave out parts")
-    for path in (options.csv, options.json, options.plot):
-        check_writable(path)
-    if options.plot is not None:
-        check_figure(options.plot)
+    _check_outputs(options)
     result = saved_result(options.result)
     runs = _runs(result, options.data)
     free = options.free_initial
@@ -115,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
         [
             (options.json, found.save, "the validation"),
             (options.csv, lambda path: csv_file(found.measurements, path), "the table"),
-            (options.plot, lambda path: _draw(found, path), "the figure"),
+            *_outputs(found, options),
         ],
         lambda: print(found),
     )
@@ -126,31 +133,50 @@ def _cross(options: argparse.Namespace) -> int:
     """Cross-validate a result, and print how well the rest predicts each part."""
     if options.data or options.free_initial is not None:
         raise InputError("--cross: leaves out parts of the fitted data; give no other measurements")
-    if options.plot is not None or options.json is not None:
-        raise InputError("--cross: has no figure and no JSON; -o FILE.csv writes its table")
     check_positive(options, "jobs", "time_limit")
-    check_writable(options.csv)
+    _check_outputs(options)
     result = saved_result(options.result)
-    with progress_line("cross-validation") as report:
+    from odefit.methods.running.cluster import dask_cluster
+
+    with (
+        signals_heeded() as signals,
+        dask_cluster(options.dask) as executor,
+        progress_line("cross-validation") as report,
+    ):
         found = result.cross_validate(
             options.cross,
             options.folds,
             jobs=options.jobs,
+            executor=executor,
             time_limit=options.time_limit,
             progress=report,
+            stop=signals,
         )
     write_and_show(
-        [(options.csv, lambda path: csv_file(found.table(), path), "the table")],
+        [
+            (options.json, found.save, "the cross-validation"),
+            (options.csv, lambda path: csv_file(found.table(), path), "the table"),
+            *_outputs(found, options),
+        ],
         lambda: print(found),
     )
-    return DONE
+    return exit_status(found.status, signals)
 
 
-def _draw(found: Validation, path: Path) -> None:
-    """Write the figure of a validation."""
-    from odefit.reporting.figures.validation import plot_validation
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuse files of unknown formats, or in places that cannot be written to."""
+    check_files(options)
+    check_writable(options.csv)
+    if options.plot is not None:
+        check_figure(options.plot)
 
-    write_figure(plot_validation(found), path)
+
+def _outputs(found: Validation | CrossValidation, options: argparse.Namespace) -> list[Any]:
+    """Return the figure and the report to be written."""
+    return [
+        (options.plot, lambda path: write_figure(found.plot(), path), "the figure"),
+        (options.report, found.report, "the report"),
+    ]
 
 
 def _runs(result: Result, files: list[str]) -> list[Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import shutil
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.text import Text
 
-from odefit.assessment.predictions.cross_validation import CrossValidationData
+from odefit.assessment.predictions.cross_validation import CrossValidationData, Fold
 from odefit.assessment.predictions.validation import (
     SIGNIFICANT,
     ValidatedSeries,
@@ -36,6 +37,7 @@ TITLES = {
     "observable": "observable",
     "measurements": "n",
     "fit_percent": "fit %",
+    "one_step_percent": "1-step %",
     "r_squared": "R²",
     "reduced_chi_square": "chi²/n",
     "coverage": "inside",
@@ -68,6 +70,7 @@ def _row(one: ValidatedSeries) -> dict[str, Any]:
         "observable": one.observable,
         "measurements": len(one.times),
         "fit_percent": one.fit_percent,
+        "one_step_percent": one.ahead_percent,
         "r_squared": one.r_squared,
         "reduced_chi_square": one.reduced_chi_square,
         "coverage": one.coverage,
@@ -92,6 +95,7 @@ def measurement_table(found: ValidationData) -> pd.DataFrame:
                 "pi_low": one.low,
                 "pi_high": one.high,
                 "residual": one.residuals,
+                "one_step": one.ahead if len(one.ahead) else np.nan,
             }
         )
         for one in found.series
@@ -120,6 +124,27 @@ def verdict_sentence(found: ValidationData) -> str:
     return (
         f"The model does not predict as well as it fits: {ratio}, more than noise and uncertain "
         f"estimates explain ({chance}, limit {significant(SIGNIFICANT)})."
+    )
+
+
+def one_step_sentence(found: ValidationData) -> str:
+    """Return a sentence on predictions one step ahead beside the free run; empty without them."""
+    ahead = found.one_step
+    if ahead is None:
+        return ""
+    if ahead.disturbance == 0 or ahead.probability >= SIGNIFICANT:
+        return (
+            "One step ahead, from the measurements before, the model predicts no better than in "
+            "free run: these tell nothing that the model does not know."
+        )
+    p = ahead.probability
+    chance = f"p = {significant(p, DIGITS)}" if p >= 1e-4 else "p < 0.0001"
+    free = float(np.mean(np.concatenate([one.residuals for one in found.series]) ** 2))
+    return (
+        "One step ahead, from the measurements before, the mean square of residuals is "
+        f"{significant(ahead.mean_square, DIGITS)} variances of the noise, in free run "
+        f"{significant(free, DIGITS)}: the states drift away from the equations "
+        f"by {significant(100 * ahead.disturbance, 2)} % of their size in a run ({chance})."
     )
 
 
@@ -171,7 +196,7 @@ def _table_text(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
         lines.append((" " * GAP).join(padded).rstrip())
     left_out = [c.title for c in columns if c not in kept]
     if left_out:
-        lines.append(f"(no room for {', '.join(left_out)})")
+        lines += textwrap.wrap(f"(no room for {', '.join(left_out)})", max(width, 20))
     return "\n".join(lines)
 
 
@@ -185,7 +210,9 @@ def validation_text(found: ValidationData) -> str:
             f"prediction band of {100 * found.level:g} %. "
         )
     notes = "".join(f"\nnote: {note}" for note in validation_notes(found))
-    return f"{table}\n\n{coverage}{verdict_sentence(found)}{notes}"
+    ahead = one_step_sentence(found)
+    words = f"{coverage}{verdict_sentence(found)}{f' {ahead}' if ahead else ''}"
+    return f"{table}\n\n{words}{notes}"
 
 
 def validation_mapping(found: ValidationData) -> dict[str, Any]:
@@ -196,8 +223,10 @@ def validation_mapping(found: ValidationData) -> dict[str, Any]:
             name: [_plain(v) for v in getattr(one, name).tolist()]
             for name in ("times", "measured", "predicted", "low", "high", "residuals")
         }
+        | {"one_step": [_plain(v) for v in one.ahead.tolist()]}
         for one in found.series
     ]
+    ahead = found.one_step
     return {
         "format": FORMAT,
         "verdict": found.verdict.value,
@@ -208,8 +237,44 @@ def validation_mapping(found: ValidationData) -> dict[str, Any]:
         "coverage": _plain(found.coverage),
         "level": found.level,
         "freed": dict(found.freed),
+        "one_step": None
+        if ahead is None
+        else {
+            "sentence": one_step_sentence(found),
+            "mean_square": _plain(ahead.mean_square),
+            "disturbance": ahead.disturbance,
+            "probability": _plain(ahead.probability),
+        },
         "series": rows,
         "notes": list(validation_notes(found)),
+    }
+
+
+def cross_validation_mapping(found: CrossValidationData) -> dict[str, Any]:
+    """Return a cross-validation for a JSON file; None for unknown values."""
+    return {
+        "format": FORMAT,
+        "by": found.by,
+        "status": found.status.value,
+        "sentence": cross_validation_sentence(found),
+        "mean_square": _plain(found.mean_square),
+        "fitted": _plain(found.fitted),
+        "fit_percent": _plain(found.fit_percent),
+        "folds": [
+            {
+                "fold": fold.name,
+                "failure": fold.failure,
+                "mean_square": _plain(_mean_square(fold)),
+                "estimates": dict(zip(found.keys, map(_plain, fold.vector.tolist()), strict=True)),
+                "experiments": list(fold.experiments),
+                "observables": list(fold.observables),
+                **{
+                    name: [_plain(v) for v in getattr(fold, name).tolist()]
+                    for name in ("times", "measured", "predicted", "residuals")
+                },
+            }
+            for fold in found.folds
+        ],
     }
 
 
@@ -226,13 +291,36 @@ def fold_table(found: CrossValidationData) -> pd.DataFrame:
             {
                 "fold": fold.name,
                 "measurements": len(fold.times),
-                "mean_square": float(np.mean(fold.residuals**2)) if len(fold.times) else math.nan,
+                "mean_square": _mean_square(fold),
                 "failure": fold.failure,
                 **dict(zip(found.keys, fold.vector.tolist(), strict=True)),
             }
             for fold in found.folds
         ]
     )
+
+
+def _mean_square(fold: Fold) -> float:
+    return float(np.mean(fold.residuals**2)) if len(fold.times) else math.nan
+
+
+def cross_validation_sentence(found: CrossValidationData) -> str:
+    """Return a sentence on how well the rest of the data predicts each part."""
+    parts = counted(len(found.folds), "part")
+    return (
+        f"Left out by {found.by}, {parts}: the mean square of residuals is "
+        f"{significant(found.mean_square, DIGITS)} variances of the noise, that of the fit "
+        f"{significant(found.fitted, DIGITS)}; the fit is {found.fit_percent:.1f} %."
+    )
+
+
+def cross_validation_notes(found: CrossValidationData) -> Iterator[str]:
+    """Yield the parts that could not be predicted, and how the work ended."""
+    for fold in found.folds:
+        if fold.failure:
+            yield f"{fold.name}: {fold.failure}"
+    if found.status is not Status.CONVERGED:
+        yield "the work ended before all parts were predicted"
 
 
 def cross_validation_text(found: CrossValidationData) -> str:
@@ -242,13 +330,5 @@ def cross_validation_text(found: CrossValidationData) -> str:
     table = _table_text(
         rows, {str(name): str(name) for name in rows[0]} | {"mean_square": "square"}
     )
-    failed = [f"\nnote: {f.name}: {f.failure}" for f in found.folds if f.failure]
-    if found.status is not Status.CONVERGED:
-        failed.append("\nnote: the work ended before all parts were predicted")
-    parts = counted(len(found.folds), "part")
-    return (
-        f"{table}\n\n"
-        f"Left out by {found.by}, {parts}: the mean square of residuals is "
-        f"{significant(found.mean_square, DIGITS)} variances of the noise, that of the fit "
-        f"{significant(found.fitted, DIGITS)}; the fit is {found.fit_percent:.1f} %."
-    ) + "".join(failed)
+    notes = "".join(f"\nnote: {note}" for note in cross_validation_notes(found))
+    return f"{table}\n\n{cross_validation_sentence(found)}{notes}"

@@ -196,6 +196,7 @@ class ResultPredictions:
         *,
         free_initial: Sequence[str] | bool = False,
         level: float = 0.95,
+        one_step: bool = True,
     ) -> Validation:
         """Compare the fit with measurements that were not fitted.
 
@@ -213,6 +214,8 @@ class ResultPredictions:
             States whose initial values are fitted to the new measurements; True for all.
         level
             The level of the prediction band.
+        one_step
+            Whether each measurement is also predicted from those before it.
 
         Raises
         ------
@@ -230,7 +233,12 @@ class ResultPredictions:
             raise refused_on_nodes("predictions")
         runs = _runs_with_data(result, data)
         found = validated(
-            result.problem, result.best.vector, runs, free_initial=free_initial, level=level
+            result.problem,
+            result.best.vector,
+            runs,
+            free_initial=free_initial,
+            level=level,
+            one_step=one_step,
         )
         return Validation(**vars(found))
 

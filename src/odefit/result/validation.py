@@ -31,7 +31,8 @@ class Validation(ValidationData):
         """Return one row for each observable of each run.
 
         Its columns are ``experiment``, ``observable``, ``measurements``, ``fit_percent`` (as
-        MATLAB's ``compare``), ``r_squared``, ``reduced_chi_square``, ``coverage`` (the share inside
+        MATLAB's ``compare``), ``one_step_percent`` (the same of predictions one step ahead; NaN
+        without them), ``r_squared``, ``reduced_chi_square``, ``coverage`` (the share inside
         the prediction band), ``bias`` (the mean residual in standard deviations),
         ``autocorrelation`` (of successive residuals) and ``runs_p`` (the probability of so few or
         many changes of sign).
@@ -53,7 +54,7 @@ class Validation(ValidationData):
         width: Width | None = None,
         figure: Figure | SubFigure | None = None,
     ) -> Figure:
-        """Draw measured against predicted values, and residuals against time."""
+        """Draw the course in time, measured against predicted values, and residuals."""
         from odefit.reporting.figures.validation import plot_validation
         from odefit.result.result_figures import canvas_of
 
@@ -71,6 +72,15 @@ class Validation(ValidationData):
 
         text = json.dumps(validation_mapping(self), indent=1, allow_nan=False)
         write_atomically(path, text + "\n")
+
+    def report(self, path: str | Path, *, date: str | None = None) -> None:
+        """Write a report: one ``.html`` file with its figure, or ``.md`` without.
+
+        Raises InputError if the name has another suffix, or the file cannot be written.
+        """
+        from odefit.reporting.documents.validation_report import write_validation_report
+
+        write_validation_report(self, path, date)
 
     def __repr__(self) -> str:
         return f"Validation of {self.count} measurements: {self.sentence}"
@@ -94,6 +104,40 @@ class CrossValidation(CrossValidationData):
         from odefit.reporting.validations import fold_table
 
         return fold_table(self)
+
+    def plot(
+        self,
+        *,
+        width: Width | None = None,
+        figure: Figure | SubFigure | None = None,
+    ) -> Figure:
+        """Draw predictions of the parts that were left out, as those of a validation."""
+        from odefit.reporting.figures.validation import plot_cross_validation
+        from odefit.result.result_figures import canvas_of
+
+        return plot_cross_validation(self, canvas_of(width, figure))
+
+    def save(self, path: str | Path) -> None:
+        """Write the cross-validation as JSON.
+
+        Raises InputError if the file cannot be written.
+        """
+        import json
+
+        from odefit.reporting.validations import cross_validation_mapping
+        from odefit.result_data.result_file import write_atomically
+
+        text = json.dumps(cross_validation_mapping(self), indent=1, allow_nan=False)
+        write_atomically(path, text + "\n")
+
+    def report(self, path: str | Path, *, date: str | None = None) -> None:
+        """Write a report: one ``.html`` file with its figure, or ``.md`` without.
+
+        Raises InputError if the name has another suffix, or the file cannot be written.
+        """
+        from odefit.reporting.documents.validation_report import write_validation_report
+
+        write_validation_report(self, path, date)
 
     def __repr__(self) -> str:
         return f"CrossValidation by {self.by}: mean square {self.mean_square:.4g}"

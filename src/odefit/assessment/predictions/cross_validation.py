@@ -81,6 +81,8 @@ class CrossValidationData:
         The names of the unknowns, in the order of the vectors.
     status
         How the work ended.
+    time_unit
+        The unit of the times; it may be empty.
     """
 
     by: str
@@ -90,6 +92,7 @@ class CrossValidationData:
     fit_percent: float
     keys: tuple[str, ...]
     status: Status
+    time_unit: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,4 +317,5 @@ def _summed(
         float(np.mean(percents)) if percents else math.nan,
         forward.problem.keys,
         status,
+        forward.problem.time_unit,
     )

@@ -19,17 +19,14 @@ import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.outputs import evaluated
+from odefit.assessment.predictions.one_step import OneStep, one_step_ahead
 from odefit.assessment.predictions.prediction import LinearBands
+from odefit.assessment.predictions.starting_values import initial_values
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, did_you_mean
-from odefit.expressions.algebras import NUMPY
 from odefit.methods.running.control import Control
-from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.binding import bound_value
-from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import log_of_base
-from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.variants.scenario import Scenario, as_scenario
 from odefit.problem.variants.scenario_problem import with_scenarios
@@ -59,7 +56,8 @@ class ValidatedSeries:
     deviations of the noise (not those of the estimates). `fit_percent` is 100 times one minus the
     normalised root mean square error, as MATLAB's ``compare`` gives it; it and `r_squared` are NaN
     for a single value. `runs` is the probability of so few or many changes of sign among
-    independent residuals; NaN for few of them.
+    independent residuals; NaN for few of them. `ahead` has the predictions one step ahead, shape
+    (n,), or is empty without them, and `ahead_percent` is their fit.
     """
 
     experiment: str
@@ -77,6 +75,8 @@ class ValidatedSeries:
     bias: float
     autocorrelation: float
     runs: float
+    ahead: Array = field(default_factory=lambda: np.zeros(0))
+    ahead_percent: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +102,10 @@ class ValidationData:
         Whether the model predicts as well as it fits.
     freed
         Initial values that were fitted to the new measurements, by ``state[run]``.
+    one_step
+        Predictions one step ahead, if they were asked for and can be made.
+    time_unit
+        The unit of the times; it may be empty.
     """
 
     series: tuple[ValidatedSeries, ...]
@@ -112,6 +116,8 @@ class ValidationData:
     probability: float
     verdict: Verdict
     freed: Mapping[str, float] = field(default_factory=dict)
+    one_step: OneStep | None = None
+    time_unit: str = ""
 
     @property
     def count(self) -> int:
@@ -126,12 +132,14 @@ def validated(
     *,
     free_initial: Sequence[str] | bool = (),
     level: float = 0.95,
+    one_step: bool = True,
     control: Control | None = None,
 ) -> ValidationData:
     """Compare a fit with runs that have measurements in their tables.
 
     `runs` are scenarios in any form that :func:`as_scenario` takes. `free_initial` names states
-    whose initial values are fitted to the new measurements, True means all. Raises InputError for
+    whose initial values are fitted to the new measurements, True means all. `one_step` asks for
+    predictions one step ahead beside the free run. Raises InputError for
     what makes no sense, and where the model cannot be integrated.
     """
     scenarios = _named_apart(problem, [as_scenario(run) for run in runs])
@@ -145,7 +153,7 @@ def validated(
             [f"free_initial: there is no state '{n}'{did_you_mean(n, states)}" for n in wrong]
         )
     if names:
-        freed = _initial_values(measured, vector, names, control or Control())
+        freed = initial_values(measured, vector, names, control or Control())
         scenarios = [
             replace(
                 scenario,
@@ -154,7 +162,7 @@ def validated(
             for scenario in scenarios
         ]
         measured = _measured(problem, scenarios)
-    return _compared(problem, vector, scenarios, measured, level, freed)
+    return _compared(problem, vector, scenarios, measured, level, freed, one_step)
 
 
 def _compared(
@@ -164,6 +172,7 @@ def _compared(
     measured: Problem,
     level: float,
     freed: Mapping[str, float],
+    one_step: bool,
 ) -> ValidationData:
     """Return the comparison for scenarios whose measurements belong to a problem of their own."""
     forward = ForwardMap(problem)
@@ -176,6 +185,7 @@ def _compared(
     found = residuals_by(own, vector)
     if isinstance(found, Failure):
         raise InputError(f"the new measurements cannot be simulated: {found}")
+    ahead = one_step_ahead(measured, vector, unit) if one_step else None
     series: list[ValidatedSeries] = []
     slopes: list[Array] = []
     for residuals in found:
@@ -207,6 +217,7 @@ def _compared(
                 residuals.predicted[kept],
                 made[0].prediction[:, place],
                 -residuals.standardized[kept] / unit,
+                None if ahead is None else ahead.predicted[condition.name, residuals.observable],
             )
         )
     every = np.concatenate([s.residuals for s in series])
@@ -233,6 +244,8 @@ def _compared(
         probability,
         verdict,
         freed,
+        ahead,
+        problem.time_unit,
     )
 
 
@@ -270,6 +283,7 @@ def _series(
     predicted: Array,
     ends: Array,
     residuals: Array,
+    ahead: Array | None = None,
 ) -> ValidatedSeries:
     errors, spread = measured - predicted, measured - measured.mean()
     about, whole = float(errors @ errors), float(spread @ spread)
@@ -289,14 +303,22 @@ def _series(
         ends[0],
         ends[1],
         residuals,
-        100.0 * (1.0 - math.sqrt(about / whole)) if whole > 0 else math.nan,
+        _percent(errors, spread),
         1.0 - about / whole if whole > 0 else math.nan,
         float(np.mean(residuals**2)),
         float(inside[known].mean()) if known.any() else math.nan,
         float(residuals.mean()),
         lagged,
         runs,
+        np.zeros(0) if ahead is None else ahead,
+        math.nan if ahead is None else _percent(measured - ahead, spread),
     )
+
+
+def _percent(errors: Array, spread: Array) -> float:
+    """Return the fit in per cent as MATLAB's ``compare`` gives it; NaN for a single value."""
+    whole = float(spread @ spread)
+    return 100.0 * (1.0 - math.sqrt(float(errors @ errors) / whole)) if whole > 0 else math.nan
 
 
 def runs_probability(residuals: Array) -> float:
@@ -349,56 +371,3 @@ def _measured(problem: Problem, scenarios: Sequence[Scenario]) -> Problem:
             or "there is nothing to compare with; give a table or a scenario with measurements"
         )
     return found
-
-
-def _initial_values(
-    measured: Problem, vector: Array, states: Sequence[str], control: Control
-) -> dict[str, float]:
-    """Return initial values of states that best fit new measurements, all else being fixed."""
-    unknowns: list[Unknown] = []
-    start: list[float] = []
-    conditions = []
-    for condition in measured.conditions:
-        numbers = _with_numbers(condition, vector)
-        initial: dict[str, Any] = dict(numbers.initial)
-        for state in states:
-            start.append(float(initial[state]))
-            initial[state] = len(unknowns)
-            key = f"{state}[{condition.name}]"
-            parameter = Parameter(guess=start[-1], per_experiment=True)
-            unknowns.append(Unknown(state, "initial", condition.name, key, parameter))
-        conditions.append(replace(numbers, initial=initial))
-    found = copy(measured)
-    for name in ("lower", "upper"):
-        vars(found).pop(name, None)  # computed of other unknowns, and kept
-    found.unknowns, found.conditions = tuple(unknowns), tuple(conditions)
-    values = dict(zip(measured.keys, vector.tolist(), strict=True))
-    found.noise = {
-        name: replace(noise, **{noise.law.spread_field: values[noise.unknown(name)]})
-        if noise.spread == "estimate" and noise.unknown(name) in values
-        else noise
-        for name, noise in measured.noise.items()
-    }
-    ended = SingleShooting().run(ForwardMap(found), 0, np.array(start), control)
-    if not math.isfinite(ended.cost):
-        raise InputError(f"the initial values cannot be fitted: {ended.message}")
-    return dict(zip((u.key for u in unknowns), ended.vector.tolist(), strict=True))
-
-
-def _with_numbers(condition: Condition, vector: Array) -> Condition:
-    """Return a condition without unknowns."""
-    unknowns = list(vector)
-
-    def number(bound: Any) -> float:
-        return float(np.asarray(bound_value(bound, condition.scalars, unknowns, NUMPY)))
-
-    located = tuple(
-        replace(event, time=None if event.time is None else number(event.time))
-        for event in condition.located
-    )
-    return replace(
-        condition,
-        scalars={name: number(bound) for name, bound in condition.scalars.items()},
-        initial={name: number(bound) for name, bound in condition.initial.items()},
-        located=located,
-    )

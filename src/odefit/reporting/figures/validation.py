@@ -1,57 +1,125 @@
-"""New measurements against their predictions, and their residuals against time."""
+"""New measurements and predictions against time and against each other, and their residuals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from odefit.assessment.predictions.cross_validation import CrossValidationData, Fold
 from odefit.assessment.predictions.validation import ValidatedSeries, ValidationData
 from odefit.common.arrays import Array
 from odefit.reporting.figures import style
-from odefit.reporting.figures.canvas import SCREEN, Canvas
+from odefit.reporting.figures.canvas import MOST_ENTRIES, SCREEN, Canvas
 from odefit.reporting.figures.fit import PANEL_SIZE
 
 
 def plot_validation(found: ValidationData, canvas: Canvas = SCREEN) -> Figure:
-    """Draw a parity panel and a residual panel for each observable, one colour a run.
+    """Draw the course in time, a parity panel and a residual panel for each observable.
 
-    Bars are prediction bands; grey lines mark equality and two standard deviations.
+    Runs have colours of their own. Bars are prediction bands, dashed lines the predictions one step
+    ahead; grey lines mark equality and two standard deviations.
     """
-    observables = list(dict.fromkeys(one.observable for one in found.series))
-    runs = list(dict.fromkeys(one.experiment for one in found.series))
+    return _drawn(found.series, found.time_unit, canvas)
+
+
+def plot_cross_validation(found: CrossValidationData, canvas: Canvas = SCREEN) -> Figure:
+    """Draw the same of parts that were left out, a colour each."""
+    good = [fold for fold in found.folds if not fold.failure]
+    if not good:
+        return canvas.empty("no part could be predicted")
+    return _drawn([one for fold in good for one in _of_fold(fold)], found.time_unit, canvas)
+
+
+def _of_fold(fold: Fold) -> Iterator[ValidatedSeries]:
+    """Yield the measurements of a part by experiment and observable, named after the part."""
+    experiments, observables = np.array(fold.experiments), np.array(fold.observables)
+    for experiment, observable in dict.fromkeys(zip(experiments, observables, strict=True)):
+        kept = (experiments == experiment) & (observables == observable)
+        none, nan = np.full(int(kept.sum()), np.nan), math.nan
+        yield ValidatedSeries(
+            fold.name, str(observable), fold.times[kept], fold.measured[kept],
+            fold.predicted[kept], none, none, fold.residuals[kept], nan, nan, nan, nan, nan, nan,
+            nan,
+        )  # fmt: skip
+
+
+def _drawn(series: Sequence[ValidatedSeries], time_unit: str, canvas: Canvas) -> Figure:
+    observables = list(dict.fromkeys(one.observable for one in series))
+    runs = list(dict.fromkeys(one.experiment for one in series))
+    ahead = any(len(one.ahead) for one in series)
     with style.plain_style():
-        rows = canvas.panels(2 * len(observables), 2, PANEL_SIZE, more=0.3)
+        rows = canvas.panels(3 * len(observables), 3, PANEL_SIZE, more=0.35)
         panels = [axes for row in rows for axes in row]
         for k, observable in enumerate(observables):
-            parity, residuals = panels[2 * k], panels[2 * k + 1]
-            for one in (s for s in found.series if s.observable == observable):
-                colour = style.SERIES[runs.index(one.experiment) % len(style.SERIES)]
-                name = style.plain(style.shorten(one.experiment))
-                known = np.isfinite(one.low)
-                parity.vlines(
-                    one.predicted[known], one.low[known], one.high[known], color=colour, alpha=0.35
+            mine = [one for one in series if one.observable == observable]
+            course, parity, residuals = panels[3 * k : 3 * k + 3]
+            for one in mine:
+                _draw_series(
+                    (course, parity, residuals),
+                    one,
+                    style.SERIES[runs.index(one.experiment) % len(style.SERIES)],
                 )
-                points: dict[str, Any] = {"linestyle": "none", "marker": "s", "markersize": 3.8}
-                points |= {"color": colour, "markerfacecolor": "none"}
-                parity.plot(one.predicted, one.measured, label=name, **points)
-                residuals.plot(one.times, one.residuals, **points)
-            ends = _range([s for s in found.series if s.observable == observable])
+            ends = _range(mine)
             parity.plot(ends, ends, color=style.MUTED, linewidth=0.8, zorder=1)
             for height in (-2.0, 0.0, 2.0):
                 dashes = "-" if height == 0 else (0, (3, 3))
                 residuals.axhline(height, color=style.MUTED, linewidth=0.8, linestyle=dashes)
-            parity.set_title(style.plain(observable), loc="left", fontsize=9.5, parse_math=False)
-            parity.set_xlabel("predicted")
-            parity.set_ylabel("measured")
-            residuals.set_xlabel("time t")
-            residuals.set_ylabel("residual / sd")
-            style.dress(parity)
-            style.dress(residuals)
-        panels[0].legend(frameon=False, fontsize=style.SMALL_FONT)
+            course.set_title(style.plain(observable), loc="left", fontsize=9.5, parse_math=False)
+            time_label = style.time_label(time_unit)
+            for axes, below, left in (
+                (course, time_label, style.plain(observable)),
+                (parity, "predicted", "measured"),
+                (residuals, time_label, "residual / sd"),
+            ):
+                axes.set_xlabel(below, parse_math=False)
+                axes.set_ylabel(left, parse_math=False)
+                style.dress(axes)
+        canvas.legend(panels, _legend(runs, ahead))
         return canvas.finish(panels[0])
+
+
+def _draw_series(panels: tuple[Axes, Axes, Axes], one: ValidatedSeries, colour: str) -> None:
+    course, parity, residuals = panels
+    known = np.isfinite(one.low)
+    order = np.argsort(one.times, kind="stable")
+    points: dict[str, Any] = {"linestyle": "none", "marker": "s", "markersize": 3.8}
+    points |= {"color": colour, "markerfacecolor": "none"}
+    if known.all():
+        course.fill_between(
+            one.times[order], one.low[order], one.high[order], color=colour, alpha=0.13, linewidth=0
+        )
+    course.plot(one.times[order], one.predicted[order], color=colour, linewidth=1.2)
+    if len(one.ahead):
+        dashed: dict[str, Any] = {"linewidth": 1.0, "linestyle": (0, (3, 2))}
+        course.plot(one.times[order], one.ahead[order], color=colour, **dashed)
+    course.plot(one.times, one.measured, **points)
+    parity.vlines(one.predicted[known], one.low[known], one.high[known], color=colour, alpha=0.35)
+    parity.plot(one.predicted, one.measured, **points)
+    residuals.plot(one.times, one.residuals, **points)
+
+
+def _legend(runs: Sequence[str], ahead: bool) -> list[Artist]:
+    """Return the entries of the legend: a colour for each run, and the kinds of lines."""
+    found: list[Artist] = [
+        Line2D(
+            [], [], color=style.SERIES[k % len(style.SERIES)], marker="s", markersize=3.8,
+            markerfacecolor="none", label=style.plain(style.shorten(run)),
+        )
+        for k, run in enumerate(runs[:MOST_ENTRIES])
+    ]  # fmt: skip
+    if ahead:
+        line: dict[str, Any] = {"color": style.INK}
+        found.append(Line2D([], [], linewidth=1.2, label="free run", **line))
+        line["linestyle"] = (0, (3, 2))
+        found.append(Line2D([], [], linewidth=1.0, label="one step ahead", **line))
+    return found
 
 
 def _range(series: Sequence[ValidatedSeries]) -> Array:
