@@ -17,7 +17,7 @@ from odefit.common.arrays import Array, IntArray
 from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.experiment import Input
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.simulation.engines.bdf.compiling import called_from_python, compiled
 from odefit.simulation.engines.bdf.evaluation import evaluate, registers
 from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, Symbol, column_of, symbols_of
 from odefit.simulation.engines.programs import Program, program
@@ -149,7 +149,7 @@ def _moved(
         moved[i] = states[i, lane] + length * mean
 
 
-@compiled
+@called_from_python
 def moved(
     steps: Steps, lanes: IntArray, start: Array, length: Array, scalars: Array, states: Array
 ) -> Array:
@@ -164,11 +164,12 @@ def moved(
         for j in range(s):
             x[1 + n + j] = scalars[j, lanes[k]]
         _moved(steps, start[k], length[k], states, lanes[k], x, w, out, rates, after)
-        all_after[:, k] = after
+        for i in range(n):
+            all_after[i, k] = after[i]
     return all_after
 
 
-@compiled
+@called_from_python
 def advance(
     steps: Steps,
     edges: Edges,

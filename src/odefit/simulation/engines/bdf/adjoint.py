@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.simulation.engines.bdf.compiling import called_from_python
 from odefit.simulation.engines.bdf.differences import (
     ALPHA,
     IMPLICIT,
@@ -43,7 +43,7 @@ from odefit.simulation.engines.bdf.recording import (
 from odefit.simulation.engines.programs import Indices
 
 
-@compiled
+@called_from_python
 def pull_back(
     eq: Equations,
     scalar_row: Indices,
@@ -66,7 +66,7 @@ def pull_back(
     `by_scalars`. Returns whether all factors were reliable.
     """
     n = states.shape[0]
-    nonzeros = eq.jacobian_row.shape[0]
+    nonzeros = eq.entries.row.shape[0]
     w = registers(eq.derivatives)
     derivatives = np.empty(eq.derivatives.outputs.shape[0])
     lu = np.empty(eq.elimination.size)
@@ -134,7 +134,7 @@ def pull_back(
         by_states[i] = d[0, i]
     evaluate(eq.derivatives, x, w, derivatives)
     for k in range(nonzeros):
-        by_states[eq.jacobian_column[k]] += h * derivatives[k] * d[1, eq.jacobian_row[k]]
+        by_states[eq.entries.column[k]] += h * derivatives[k] * d[1, eq.entries.row[k]]
     for k in range(scalar_row.shape[0]):
         by_scalars[scalar_column[k]] += h * derivatives[nonzeros + k] * d[1, scalar_row[k]]
     return True

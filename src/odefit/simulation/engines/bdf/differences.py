@@ -45,6 +45,13 @@ ERROR = KAPPA * GAMMA + 1.0 / np.arange(1, MAX_ORDER + 2)
 
 
 @compiled
+def copy(values: Array, out: Array) -> None:
+    """Copy numbers; assignments to slices would take seconds to compile."""
+    for x in range(out.shape[0]):
+        out[x] = values[x]
+
+
+@compiled
 def combine(d: Array, shares: Array, row: int, out: Array) -> None:
     """Write the sum of differences times a row of `shares`, shape (k, 6), to `out`.
 

@@ -115,7 +115,8 @@ def _indices(values: object) -> Indices:
 def factorise(e: Elimination, c: float, jacobian: Array, lu: Array) -> bool:
     """Write the factors of I - c J to `lu`; return whether they are reliable."""
     n = e.diagonal.shape[0]
-    lu[:] = 0.0
+    for k in range(lu.shape[0]):
+        lu[k] = 0.0
     for k in range(n):
         lu[e.diagonal[k]] = 1.0
     for k in range(jacobian.shape[0]):

@@ -16,19 +16,25 @@ from odefit.simulation.engines.narrow_features import NarrowFeatures
 from odefit.simulation.engines.programs import Indices, Program, program
 
 
+class Entries(NamedTuple):
+    """Rows and columns of the nonzeros of a matrix."""
+
+    row: Indices
+    column: Indices
+
+
 class Equations(NamedTuple):
     """A model as arrays.
 
-    Variables of the programs are the time, the states, and values that are constant in between.
+    Kernels get the parts that they need: each array costs the compiler time in each function.
+        Variables of the programs are the time, the states, and values that are constant in between.
     """
 
     rhs: Program
     jacobian: Program  # Nonzeros of their Jacobian by the states
     derivatives: Program  # The same, followed by nonzeros of the Jacobian by the scalars
     elimination: Elimination
-    # Rows and columns of the Jacobian's nonzeros.
-    jacobian_row: Indices
-    jacobian_column: Indices
+    entries: Entries  # of the Jacobian
     # Terms whose changes of sign reveal features that a step could miss; none if there are no such
     # features.
     watched: Program
@@ -74,8 +80,7 @@ class CompiledField:
             jacobian=program(variables, _column(nonzeros)),
             derivatives=program(variables, _column(nonzeros + by_scalars.nonzeros())),
             elimination=elimination(rows, columns, n),
-            jacobian_row=rows.astype(np.uint32),
-            jacobian_column=columns.astype(np.uint32),
+            entries=Entries(rows.astype(np.uint32), columns.astype(np.uint32)),
             watched=program(variables, self._watched(variables, features)),
         )
 

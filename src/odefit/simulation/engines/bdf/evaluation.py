@@ -16,6 +16,65 @@ NOT, FABS, SIGN, SINH, COSH, TANH = _CODES[28:]
 
 
 @compiled
+def result_of(operation: int, x: float, y: float) -> float:
+    """Return the result of an operation that is not simple arithmetic."""
+    result: float = np.nan
+    if operation == POW:
+        result = x**y
+    elif operation == EXP:
+        result = np.exp(x)
+    elif operation == LOG:
+        result = np.log(x)
+    elif operation == SQRT:
+        result = np.sqrt(x)
+    elif operation == FMIN:
+        result = min(x, y)
+    elif operation == FMAX:
+        result = max(x, y)
+    elif operation == LT:
+        result = 1.0 if x < y else 0.0
+    elif operation == LE:
+        result = 1.0 if x <= y else 0.0
+    elif operation == EQ:
+        result = 1.0 if x == y else 0.0
+    elif operation == NE:
+        result = 1.0 if x != y else 0.0
+    elif operation == AND:
+        result = 1.0 if x != 0.0 and y != 0.0 else 0.0
+    elif operation == OR:
+        result = 1.0 if x != 0.0 or y != 0.0 else 0.0
+    elif operation == NOT:
+        result = 1.0 if x == 0.0 else 0.0
+    elif operation == IF_ELSE_ZERO:
+        result = y if x != 0.0 else 0.0
+    elif operation == ASSIGN:
+        result = x
+    elif operation == FABS:
+        result = abs(x)
+    elif operation == SIGN:
+        result = np.sign(x)
+    elif operation == SIN:
+        result = np.sin(x)
+    elif operation == COS:
+        result = np.cos(x)
+    elif operation == TAN:
+        result = np.tan(x)
+    elif operation == ASIN:
+        result = np.arcsin(x)
+    elif operation == ACOS:
+        result = np.arccos(x)
+    elif operation == ATAN:
+        result = np.arctan(x)
+    elif operation == SINH:
+        result = np.sinh(x)
+    elif operation == COSH:
+        result = np.cosh(x)
+    elif operation == TANH:
+        result = np.tanh(x)
+    return result
+
+
+@compiled
 def run(program: Program, w: Array) -> None:
     """Execute the instructions of a program on its registers `w`."""
     code = program.instructions
@@ -55,109 +114,9 @@ def run(program: Program, w: Array) -> None:
             while k < end:
                 w[code[k, 0]] = 1.0 / w[code[k, 1]]
                 k += 1
-        elif operation == POW:
+        else:
             while k < end:
-                w[code[k, 0]] = w[code[k, 1]] ** w[code[k, 2]]
-                k += 1
-        elif operation == EXP:
-            while k < end:
-                w[code[k, 0]] = np.exp(w[code[k, 1]])
-                k += 1
-        elif operation == LOG:
-            while k < end:
-                w[code[k, 0]] = np.log(w[code[k, 1]])
-                k += 1
-        elif operation == SQRT:
-            while k < end:
-                w[code[k, 0]] = np.sqrt(w[code[k, 1]])
-                k += 1
-        elif operation == FMIN:
-            while k < end:
-                w[code[k, 0]] = min(w[code[k, 1]], w[code[k, 2]])
-                k += 1
-        elif operation == FMAX:
-            while k < end:
-                w[code[k, 0]] = max(w[code[k, 1]], w[code[k, 2]])
-                k += 1
-        elif operation == LT:
-            while k < end:
-                w[code[k, 0]] = w[code[k, 1]] < w[code[k, 2]]
-                k += 1
-        elif operation == LE:
-            while k < end:
-                w[code[k, 0]] = w[code[k, 1]] <= w[code[k, 2]]
-                k += 1
-        elif operation == EQ:
-            while k < end:
-                w[code[k, 0]] = w[code[k, 1]] == w[code[k, 2]]
-                k += 1
-        elif operation == NE:
-            while k < end:
-                w[code[k, 0]] = w[code[k, 1]] != w[code[k, 2]]
-                k += 1
-        elif operation == AND:
-            while k < end:
-                w[code[k, 0]] = w[code[k, 1]] != 0.0 and w[code[k, 2]] != 0.0
-                k += 1
-        elif operation == OR:
-            while k < end:
-                w[code[k, 0]] = w[code[k, 1]] != 0.0 or w[code[k, 2]] != 0.0
-                k += 1
-        elif operation == NOT:
-            while k < end:
-                w[code[k, 0]] = w[code[k, 1]] == 0.0
-                k += 1
-        elif operation == IF_ELSE_ZERO:
-            while k < end:
-                w[code[k, 0]] = w[code[k, 2]] if w[code[k, 1]] != 0.0 else 0.0
-                k += 1
-        elif operation == ASSIGN:
-            while k < end:
-                w[code[k, 0]] = w[code[k, 1]]
-                k += 1
-        elif operation == FABS:
-            while k < end:
-                w[code[k, 0]] = abs(w[code[k, 1]])
-                k += 1
-        elif operation == SIGN:
-            while k < end:
-                w[code[k, 0]] = np.sign(w[code[k, 1]])
-                k += 1
-        elif operation == SIN:
-            while k < end:
-                w[code[k, 0]] = np.sin(w[code[k, 1]])
-                k += 1
-        elif operation == COS:
-            while k < end:
-                w[code[k, 0]] = np.cos(w[code[k, 1]])
-                k += 1
-        elif operation == TAN:
-            while k < end:
-                w[code[k, 0]] = np.tan(w[code[k, 1]])
-                k += 1
-        elif operation == ASIN:
-            while k < end:
-                w[code[k, 0]] = np.arcsin(w[code[k, 1]])
-                k += 1
-        elif operation == ACOS:
-            while k < end:
-                w[code[k, 0]] = np.arccos(w[code[k, 1]])
-                k += 1
-        elif operation == ATAN:
-            while k < end:
-                w[code[k, 0]] = np.arctan(w[code[k, 1]])
-                k += 1
-        elif operation == SINH:
-            while k < end:
-                w[code[k, 0]] = np.sinh(w[code[k, 1]])
-                k += 1
-        elif operation == COSH:
-            while k < end:
-                w[code[k, 0]] = np.cosh(w[code[k, 1]])
-                k += 1
-        elif operation == TANH:
-            while k < end:
-                w[code[k, 0]] = np.tanh(w[code[k, 1]])
+                w[code[k, 0]] = result_of(operation, w[code[k, 1]], w[code[k, 2]])
                 k += 1
 
 

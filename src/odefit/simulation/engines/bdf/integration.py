@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.simulation.engines.bdf.compiling import called_from_python, compiled
 from odefit.simulation.engines.bdf.differences import (
     ALPHA,
     BLOCK,
@@ -22,9 +22,10 @@ from odefit.simulation.engines.bdf.differences import (
     change_step,
     combine,
     combine_twice,
+    copy,
     interpolation,
 )
-from odefit.simulation.engines.bdf.elimination import factorise, solve_one
+from odefit.simulation.engines.bdf.elimination import Elimination, factorise, solve_one
 from odefit.simulation.engines.bdf.equations import Equations, ScalarTerms
 from odefit.simulation.engines.bdf.evaluation import evaluate, registers
 from odefit.simulation.engines.bdf.recording import accept_step, empty_record, with_step
@@ -48,6 +49,7 @@ from odefit.simulation.engines.bdf.step_control import (
     rounding_errors,
 )
 from odefit.simulation.engines.bdf.watching import largest_defect
+from odefit.simulation.engines.programs import Program
 
 Flag = npt.NDArray[np.uint8]  # a number that is checked while another thread may set it
 
@@ -70,7 +72,8 @@ PLACES = 17  # times at which rates give the sizes of states that begin at zero
 
 @compiled
 def newton(
-    eq: Equations,
+    rhs: Program,
+    e: Elimination,
     c: float,
     lu: Array,
     x: Array,
@@ -94,10 +97,10 @@ def newton(
         x[1 + i] = predicted[i]
     old = 0.0
     for iteration in range(1, MAX_ITERATIONS + 1):
-        evaluate(eq.rhs, x, w, f)
+        evaluate(rhs, x, w, f)
         for i in range(n):
             delta[i] = c * f[i] - psi[i] - correction[i]
-        solve_one(eq.elimination, lu, delta)
+        solve_one(e, lu, delta)
         size = norm(delta, weights)
         if not size < OVERFLOW:
             return False, rate
@@ -116,7 +119,7 @@ def newton(
     return False, rate
 
 
-@compiled
+@called_from_python
 def integrate(
     eq: Equations,
     start: float,
@@ -154,15 +157,15 @@ def integrate(
     (including failed ones), the length of the last step, and a record of the steps, see
     :mod:`odefit.simulation.engines.bdf.recording`; the record is empty unless requested.
     """
-    e = eq.elimination
+    e, entries = eq.elimination, eq.entries
     n = states.shape[0]
     tiles, _, width = sensitivities.shape
     program = eq.derivatives if tiles > 0 else eq.jacobian
     w = registers(eq.rhs)
     w_derivatives = registers(program)
     derivatives = np.empty(program.outputs.shape[0])
-    jacobian = derivatives[: eq.jacobian_row.shape[0]]
-    by_scalars = derivatives[eq.jacobian_row.shape[0] :]
+    jacobian = derivatives[: entries.row.shape[0]]
+    by_scalars = derivatives[entries.row.shape[0] :]
     lu = np.empty(e.size)
     d = np.zeros((MAX_ORDER + 3, n))
     ds = np.zeros((tiles, MAX_ORDER + 3, n * width))
@@ -194,7 +197,9 @@ def integrate(
     for i in range(constants.shape[0]):
         x[1 + n + i] = constants[i]
     places = PLACES if watching else 1
-    initial_sizes(eq, program, x, w, w_derivatives, derivatives, ahead, horizon, places, sizes)
+    initial_sizes(
+        eq.rhs, program, entries, x, w, w_derivatives, derivatives, ahead, horizon, places, sizes
+    )
     for i in range(n):
         atol[i] = absolute * sizes[i]
         weights[i] = 1.0 / (atol[i] + rtol * abs(states[i]))
@@ -208,10 +213,10 @@ def integrate(
     slopes = np.empty((1, MAX_ORDER + 1))
     space = np.empty((3, n))
     saved = np.empty((MAX_ORDER + 3 if watching else 0, n))
-    accepted = 0
+    accepted = int(np.int64(0))
     if watched > 0:
         evaluate(eq.watched, x, w_watched, before)
-    h = first_step(eq, start, end, x, w, correction, weights)
+    h = first_step(eq.rhs, start, end, x, w, correction, weights)
     if h == 0.0:
         return UNDEFINED, t, 0, 0.0, record
     for i in range(n):
@@ -220,10 +225,11 @@ def integrate(
     evaluate(program, x, w_derivatives, derivatives)
     noise = np.empty(n)
     diagonal = np.empty(n)
-    rounding_errors(eq, x, derivatives, noise, diagonal)
+    rounding_errors(entries, x, derivatives, noise, diagonal)
     for tile in range(tiles):
-        ds[tile, 0] = sensitivities[tile].reshape(n * width)
-        first_difference(eq, terms, tile, h, derivatives, ds[tile])
+        copy(sensitivities[tile].reshape(n * width), ds[tile, 0])
+        change = ds[tile, 1].reshape(n, width)
+        first_difference(entries, terms, tile, h, derivatives, sensitivities[tile], change)
     order = int(np.int64(1))
     waiting = order + 1  # steps until order and step length may change
     tried = 0
@@ -267,7 +273,7 @@ def integrate(
                 for i in range(n):
                     x[1 + i] = predicted[i]
                 evaluate(program, x, w_derivatives, derivatives)
-                rounding_errors(eq, x, derivatives, noise, diagonal)
+                rounding_errors(entries, x, derivatives, noise, diagonal)
                 age = 0
                 factorised = 0.0
                 rate = 1.0
@@ -275,7 +281,7 @@ def integrate(
                 factorised = c if factorise(e, c, jacobian, lu) else 0.0
             if factorised != 0.0:
                 converged, rate = newton(
-                    eq, c, lu, x, w, predicted, psi, weights, f, delta, correction, rate
+                    eq.rhs, e, c, lu, x, w, predicted, psi, weights, f, delta, correction, rate
                 )
             if age == 0:
                 break
@@ -290,17 +296,17 @@ def integrate(
         error = ERROR[order] * norm(correction, weights)
         if tiles > 0 and error <= 1.0:
             evaluate(program, x, w_derivatives, derivatives)
-            rounding_errors(eq, x, derivatives, noise, diagonal)
+            rounding_errors(entries, x, derivatives, noise, diagonal)
             age = 0
             factorised = c if factorise(e, c, jacobian, lu) else 0.0
             if factorised == 0.0:
                 error = np.inf
-            rounded = rounding(eq, c, derivatives, rtol) if controlled else 0.0
+            rounded = rounding(entries, c, derivatives, rtol) if controlled else 0.0
             for tile in range(tiles):
                 if not error <= 1.0:
                     break
                 sensitivity_step(
-                    eq,
+                    e,
                     terms,
                     tile,
                     order,
@@ -331,12 +337,14 @@ def integrate(
                 if not estimate <= error:
                     error = estimate
         if watching and error <= 1.0:
-            saved[:] = d
+            copy(d.reshape(d.size), saved.reshape(d.size))
             add_difference(d, correction, order)
             if watched > 0:
                 evaluate(eq.watched, x, w_watched, after)
             missed = largest_defect(
-                eq,
+                eq.rhs,
+                eq.watched,
+                e,
                 start,
                 order,
                 new_t,
@@ -357,7 +365,7 @@ def integrate(
                 signs,
             )
             if not missed <= MISSED:
-                d[:] = saved
+                copy(saved.reshape(d.size), d.reshape(d.size))
                 error = missed
         if not error <= 1.0:
             rejected += 1
@@ -377,7 +385,7 @@ def integrate(
             sizes[i] = max(sizes[i], abs(x[1 + i]))
         accepted += 1
         if watching:
-            before[:] = after
+            copy(after, before)
         else:
             add_difference(d, correction, order)
         for tile in range(tiles):

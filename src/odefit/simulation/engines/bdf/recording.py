@@ -32,7 +32,9 @@ def with_step(
     """Return a record with an attempted step; a full record is moved to a larger one."""
     if step == record.shape[0]:
         longer = np.empty((2 * step, record.shape[1]))
-        longer[:step] = record
+        for k in range(step):
+            for j in range(record.shape[1]):
+                longer[k, j] = record[k, j]
         record = longer
     record[step, ORDER] = order
     record[step, FACTOR] = factor

@@ -13,8 +13,8 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.simulation.engines.bdf.compiling import compiled
 from odefit.simulation.engines.bdf.differences import combine_twice
-from odefit.simulation.engines.bdf.elimination import solve
-from odefit.simulation.engines.bdf.equations import Equations, ScalarTerms
+from odefit.simulation.engines.bdf.elimination import Elimination, solve
+from odefit.simulation.engines.bdf.equations import Entries, ScalarTerms
 
 SENSITIVITY_SHARE = 0.5
 """Share of the local error of the sensitivities that is held to the tolerance.
@@ -68,19 +68,18 @@ def add_scalar_terms(
 
 @compiled
 def first_difference(
-    eq: Equations, terms: ScalarTerms, tile: int, h: float, derivatives: Array, d: Array
+    entries: Entries,
+    terms: ScalarTerms,
+    tile: int,
+    h: float,
+    derivatives: Array,
+    values: Array,
+    change: Array,
 ) -> None:
-    """Write h times the derivative of a tile's sensitivities to its first differences.
-
-    Differences `d` have the shape (orders, n * w).
-    """
-    nonzeros = eq.jacobian_row.shape[0]
-    n = eq.elimination.diagonal.shape[0]
-    values = d[0].reshape(n, -1)
-    change = d[1].reshape(n, -1)
+    """Add h times the derivative of a tile's sensitivities `values`, shape (n, w), to `change`."""
+    nonzeros = entries.row.shape[0]
     for k in range(nonzeros):
-        i = eq.jacobian_row[k]
-        j = eq.jacobian_column[k]
+        i, j = entries.row[k], entries.column[k]
         for q in range(values.shape[1]):
             change[i, q] += h * derivatives[k] * values[j, q]
     add_scalar_terms(terms, tile, h, derivatives[nonzeros:], change)
@@ -88,7 +87,7 @@ def first_difference(
 
 @compiled
 def sensitivity_step(
-    eq: Equations,
+    e: Elimination,
     terms: ScalarTerms,
     tile: int,
     order: int,
@@ -110,19 +109,19 @@ def sensitivity_step(
     out, other = predicted.reshape(predicted.size), new.reshape(new.size)
     combine_twice(d, extrapolation, implicit, order, out, other)
     add_scalar_terms(terms, tile, c, by_scalars, new)
-    solve(eq.elimination, lu, new)
+    solve(e, lu, new)
 
 
 @compiled
-def rounding(eq: Equations, c: float, derivatives: Array, rtol: float) -> float:
+def rounding(entries: Entries, c: float, derivatives: Array, rtol: float) -> float:
     """Return the rounding error of elimination, relative to the largest sensitivity.
 
     That is :data:`ROUNDING` times the largest |c J_ii|, but :data:`MAX_ROUNDING` tolerances at
     most. The Jacobian's nonzeros are the first of `derivatives`.
     """
     stiffest = 0.0
-    for k in range(eq.jacobian_row.shape[0]):
-        if eq.jacobian_row[k] == eq.jacobian_column[k]:
+    for k in range(entries.row.shape[0]):
+        if entries.row[k] == entries.column[k]:
             stiffest = max(stiffest, c * abs(derivatives[k]))
     return min(ROUNDING * stiffest, MAX_ROUNDING * rtol)
 

@@ -7,7 +7,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.simulation.engines.bdf.compiling import compiled
 from odefit.simulation.engines.bdf.differences import ERROR, MAX_ORDER
-from odefit.simulation.engines.bdf.equations import Equations
+from odefit.simulation.engines.bdf.equations import Entries
 from odefit.simulation.engines.bdf.evaluation import evaluate
 from odefit.simulation.engines.bdf.sensitivities import largest_norm
 from odefit.simulation.engines.programs import Program
@@ -33,7 +33,7 @@ def norm(values: Array, weights: Array) -> float:
 
 @compiled
 def first_step(
-    eq: Equations, t: float, span: float, x: Array, w: Array, f: Array, weights: Array
+    rhs: Program, t: float, span: float, x: Array, w: Array, f: Array, weights: Array
 ) -> float:
     """Return the length of the first step; zero if the right-hand side is undefined.
 
@@ -42,7 +42,7 @@ def first_step(
     Derivatives at the start are left in `f`.
     """
     n = f.shape[0]
-    evaluate(eq.rhs, x, w, f)
+    evaluate(rhs, x, w, f)
     size = norm(x[1:], weights)
     slope = norm(f, weights)
     if not slope < OVERFLOW:
@@ -58,7 +58,7 @@ def first_step(
         euler[0] = t + probe
         for i in range(n):
             euler[1 + i] = x[1 + i] + probe * f[i]
-        evaluate(eq.rhs, euler, w, change)
+        evaluate(rhs, euler, w, change)
         for i in range(n):
             change[i] = (change[i] - f[i]) / probe
         found = norm(change, weights)
@@ -71,8 +71,9 @@ def first_step(
 
 @compiled
 def initial_sizes(
-    eq: Equations,
+    rhs: Program,
     program: Program,
+    entries: Entries,
     x: Array,
     w: Array,
     w_derivatives: Array,
@@ -100,10 +101,10 @@ def initial_sizes(
     fresh = np.zeros(n, dtype=np.bool_)
     while unknown > 0:
         now = at[0]
-        evaluate(eq.rhs, at, w, f)
+        evaluate(rhs, at, w, f)
         for place in range(1, places):
             at[0] = x[0] + end * place / (places - 1)
-            evaluate(eq.rhs, at, w, later)
+            evaluate(rhs, at, w, later)
             for i in range(n):
                 if abs(later[i]) > abs(f[i]):
                     f[i] = later[i]
@@ -119,9 +120,9 @@ def initial_sizes(
         evaluate(program, at, w_derivatives, derivatives)
         for i in range(n):
             diagonal[i] = 0.0
-        for k in range(eq.jacobian_row.shape[0]):
-            if eq.jacobian_row[k] == eq.jacobian_column[k]:
-                diagonal[eq.jacobian_row[k]] = abs(derivatives[k])
+        for k in range(entries.row.shape[0]):
+            if entries.row[k] == entries.column[k]:
+                diagonal[entries.row[k]] = abs(derivatives[k])
         for i in range(n):
             if fresh[i]:
                 if diagonal[i] < OVERFLOW:
@@ -144,7 +145,7 @@ def initial_sizes(
 
 @compiled
 def rounding_errors(
-    eq: Equations, x: Array, derivatives: Array, noise: Array, diagonal: Array
+    entries: Entries, x: Array, derivatives: Array, noise: Array, diagonal: Array
 ) -> None:
     """Write the rounding errors of the right-hand sides to `noise`, and |J_ii| to `diagonal`.
 
@@ -154,8 +155,8 @@ def rounding_errors(
     for i in range(noise.shape[0]):
         noise[i] = 0.0
         diagonal[i] = 0.0
-    for k in range(eq.jacobian_row.shape[0]):
-        i, j = eq.jacobian_row[k], eq.jacobian_column[k]
+    for k in range(entries.row.shape[0]):
+        i, j = entries.row[k], entries.column[k]
         noise[i] += LAST_DIGITS * abs(derivatives[k] * x[1 + j])
         if i == j:
             diagonal[i] = abs(derivatives[k])

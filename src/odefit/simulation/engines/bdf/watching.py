@@ -13,9 +13,9 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.simulation.engines.bdf.compiling import compiled
 from odefit.simulation.engines.bdf.differences import MAX_ORDER, combine
-from odefit.simulation.engines.bdf.elimination import solve_one
-from odefit.simulation.engines.bdf.equations import Equations
+from odefit.simulation.engines.bdf.elimination import Elimination, solve_one
 from odefit.simulation.engines.bdf.evaluation import evaluate
+from odefit.simulation.engines.programs import Program
 
 GOLDEN = 0.6180339887498949
 """Shift, from step to step, of the place at which the defect is checked."""
@@ -40,7 +40,8 @@ def interpolation_with_slopes(
 
 @compiled
 def defect(
-    eq: Equations,
+    rhs: Program,
+    e: Elimination,
     start: float,
     order: int,
     time: float,
@@ -68,10 +69,10 @@ def defect(
     x[0] = start + at
     for i in range(n):
         x[1 + i] = space[0, i]
-    evaluate(eq.rhs, x, w, space[2])
+    evaluate(rhs, x, w, space[2])
     for i in range(n):
         space[2, i] = c * (space[2, i] - space[1, i])
-    solve_one(eq.elimination, lu, space[2])
+    solve_one(e, lu, space[2])
     total = 0.0
     for i in range(n):
         total += (space[2, i] * weights[i]) ** 2
@@ -81,7 +82,9 @@ def defect(
 
 @compiled
 def largest_defect(
-    eq: Equations,
+    rhs: Program,
+    watched: Program,
+    e: Elimination,
     start: float,
     order: int,
     time: float,
@@ -108,7 +111,22 @@ def largest_defect(
     """
     place = 0.1 + 0.8 * ((number * GOLDEN) % 1.0)
     largest = defect(
-        eq, start, order, time, h, time - place * h, c, d, lu, x, w, weights, shares, slopes, space
+        rhs,
+        e,
+        start,
+        order,
+        time,
+        h,
+        time - place * h,
+        c,
+        d,
+        lu,
+        x,
+        w,
+        weights,
+        shares,
+        slopes,
+        space,
     )
     n = weights.shape[0]
     first = int(np.int64(0))
@@ -124,7 +142,7 @@ def largest_defect(
             x[0] = start + middle
             for i in range(n):
                 x[1 + i] = space[0, i]
-            evaluate(eq.watched, x, w_watched, signs)
+            evaluate(watched, x, w_watched, signs)
             if low * signs[v] > 0.0:
                 left, low, high = middle, signs[v], 0.5 * high
             else:
@@ -134,7 +152,22 @@ def largest_defect(
         for at in (left, right):
             if time - h < at < time:
                 found = defect(
-                    eq, start, order, time, h, at, c, d, lu, x, w, weights, shares, slopes, space
+                    rhs,
+                    e,
+                    start,
+                    order,
+                    time,
+                    h,
+                    at,
+                    c,
+                    d,
+                    lu,
+                    x,
+                    w,
+                    weights,
+                    shares,
+                    slopes,
+                    space,
                 )
                 if not found <= largest:
                     largest = found

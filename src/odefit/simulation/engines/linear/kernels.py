@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.simulation.engines.bdf.compiling import called_from_python, compiled
 
 REACH = 1.0
 """Product of the rate and the length of the longest step that is taken by one series."""
@@ -84,7 +84,7 @@ def _small(x: Array, s: Array, order: int, largest: Array) -> bool:
     return small
 
 
-@compiled
+@called_from_python
 def by_series(
     equations: Coefficients,
     one: float,
@@ -149,7 +149,7 @@ def by_series(
     return True
 
 
-@compiled
+@called_from_python
 def by_transitions(
     classes: IntArray,
     matrices: Array,

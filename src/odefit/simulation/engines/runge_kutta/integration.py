@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.simulation.engines.bdf.compiling import called_from_python, compiled
+from odefit.simulation.engines.bdf.differences import copy
 from odefit.simulation.engines.bdf.equations import Equations, ScalarTerms
 from odefit.simulation.engines.bdf.evaluation import evaluate, registers
 from odefit.simulation.engines.bdf.integration import (
@@ -26,11 +27,9 @@ from odefit.simulation.engines.bdf.step_control import OVERFLOW, first_step, ini
 from odefit.simulation.engines.runge_kutta.coefficients import ALL, LAST
 from odefit.simulation.engines.runge_kutta.lanes import run_in_lanes
 from odefit.simulation.engines.runge_kutta.stages import (
-    ERROR,
     OUTPUT,
     POWERS,
     Method,
-    copy,
     error_of,
     registers_in_lanes,
     sensitivity_stages,
@@ -71,8 +70,8 @@ def sensitivity_error(
     `fifth` and `third` are space for as many numbers as the tile has.
     """
     n = np.uint64(atol.shape[0])
-    sum_of(method, ERROR, zero, k, 1.0, fifth)
-    sum_of(method, ERROR + 1, zero, k, 1.0, third)
+    sum_of(method, method.error, zero, k, 1.0, fifth)
+    sum_of(method, method.error + 1, zero, k, 1.0, third)
     width = np.uint64(new.shape[0]) // n
     for q in range(width):
         sums[q] = 0.0
@@ -93,7 +92,7 @@ def sensitivity_error(
     return ERROR_SHARE * SENSITIVITY_SHARE * largest
 
 
-@compiled
+@called_from_python
 def integrate(
     eq: Equations,
     method: Method,
@@ -146,13 +145,26 @@ def integrate(
     stage = np.arange(ALL).astype(np.uint32)
     atol, weights = np.empty(n), np.empty(n)
     program = eq.derivatives if tiles > 0 else eq.jacobian
+    outputs = program.outputs
     derivatives = np.empty(program.outputs.shape[0])
     places = PLACES if watching else 1
-    initial_sizes(eq, program, x, w, registers(program), derivatives, ahead, horizon, places, sizes)
+    initial_sizes(
+        eq.rhs,
+        program,
+        eq.entries,
+        x,
+        w,
+        registers(program),
+        derivatives,
+        ahead,
+        horizon,
+        places,
+        sizes,
+    )
     for i in range(n):
         weights[i] = 1.0 / (absolute * sizes[i] + rtol * abs(states[i]))
     end = times[-1]
-    h = first_step(eq, start, end, x, w, k[0], weights)
+    h = first_step(eq.rhs, start, end, x, w, k[0], weights)
     if h == 0.0:
         return UNDEFINED, 0.0, 0, 0.0
     if proposed > 0.0 and not watching:
@@ -163,12 +175,25 @@ def integrate(
         if size_now > 1.0:
             h = max(h, size_now / max(slope, size_now / end) * (0.01 / size_now) ** 0.125)
     lanes = registers_in_lanes(program, constants, 1 + n) if tiles > 0 else np.empty(0)
-    states_stage(eq, 0, start, y, w, lanes, k)
+    first = int(np.int64(0))  # literals would compile kernels twice
+    states_stage(eq.rhs, first, start, y, w, lanes, k)
     if tiles > 0:
         run_in_lanes(program, lanes)
         for tile in range(tiles):
             sensitivity_stages(
-                eq, method, terms, tile, 0, 1, h, lanes, s[tile], ks[tile], new_s[tile]
+                eq.entries,
+                outputs,
+                method,
+                terms,
+                tile,
+                first,
+                first + 1,
+                h,
+                width,
+                lanes,
+                s[tile],
+                ks[tile],
+                new_s[tile],
             )
     watched = eq.watched.outputs.shape[0] if watching else 0
     w_watched = registers(eq.watched)
@@ -176,8 +201,7 @@ def integrate(
     if watched > 0:
         evaluate(eq.watched, x, w_watched, before)
     t = 0.0
-    tried = accepted = 0
-    row = 0
+    tried = accepted = row = first
     rejected = False
     stiff = 0
     while True:
@@ -195,9 +219,9 @@ def integrate(
         tried += 1
         for i in range(n):
             atol[i] = absolute * sizes[i]
-        states_step(eq, method, start + t, start + new_t, h, y, w, lanes, k, last, new)
-        sum_of(method, ERROR, zero, k, 1.0, fifth)
-        sum_of(method, ERROR + 1, zero, k, 1.0, third)
+        states_step(eq.rhs, method, start + t, start + new_t, h, y, w, lanes, k, last, new)
+        sum_of(method, method.error, zero, k, 1.0, fifth)
+        sum_of(method, method.error + 1, zero, k, 1.0, third)
         e5, e3 = 0.0, 0.0
         for i in range(n):
             weights[i] = 1.0 / (atol[i] + rtol * max(abs(y[i]), abs(new[i])))
@@ -211,7 +235,7 @@ def integrate(
         if error <= 1.0 and (dense or watching):
             for c in range(LAST + 1, ALL):
                 sum_of(method, c + 1, y, k, h, fifth)
-                states_stage(eq, c, start + t + method.nodes[c] * h, fifth, w, lanes, k)
+                states_stage(eq.rhs, c, start + t + method.nodes[c] * h, fifth, w, lanes, k)
         if watching and error <= 1.0:
             for e in range(POWERS - 1):
                 sum_of(method, OUTPUT + e, zero, k, h, f[e])
@@ -220,7 +244,8 @@ def integrate(
                 copy(new, x[1 : 1 + n])
                 evaluate(eq.watched, x, w_watched, after)
             missed = largest_defect(
-                eq,
+                eq.rhs,
+                eq.watched,
                 start + t,
                 h,
                 accepted,
@@ -244,7 +269,19 @@ def integrate(
                 if not error <= 1.0:
                     break
                 sensitivity_stages(
-                    eq, method, terms, tile, 1, LAST + 1, h, lanes, s[tile], ks[tile], new_s[tile]
+                    eq.entries,
+                    outputs,
+                    method,
+                    terms,
+                    tile,
+                    first + 1,
+                    method.stages,
+                    h,
+                    width,
+                    lanes,
+                    s[tile],
+                    ks[tile],
+                    new_s[tile],
                 )
                 if controlled:
                     estimate = sensitivity_error(
@@ -274,13 +311,15 @@ def integrate(
                 count += 1
             for tile in range(tiles):
                 sensitivity_stages(
-                    eq,
+                    eq.entries,
+                    outputs,
                     method,
                     terms,
                     tile,
-                    LAST + 1,
-                    ALL,
+                    method.stages,
+                    method.all_stages,
                     h,
+                    width,
                     lanes,
                     s[tile],
                     ks[tile],

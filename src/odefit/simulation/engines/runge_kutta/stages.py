@@ -8,7 +8,8 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.simulation.engines.bdf.compiling import compiled
-from odefit.simulation.engines.bdf.equations import Equations, ScalarTerms
+from odefit.simulation.engines.bdf.differences import copy
+from odefit.simulation.engines.bdf.equations import Entries, ScalarTerms
 from odefit.simulation.engines.bdf.evaluation import run
 from odefit.simulation.engines.programs import Indices, Program
 from odefit.simulation.engines.runge_kutta.coefficients import (
@@ -37,6 +38,11 @@ class Method(NamedTuple):
     share: Array  # Shares of these stages; zero for padding, shape (rows, 16)
     length: Indices  # Number of terms of each sum, including padding
     nodes: Array  # Times of the stages within a step
+    # Numbers of the sums that estimate the error, one after the other, and of the stages until the
+    # end of the step, and of all. As constants they would be literals to the compiler.
+    error: int
+    stages: int
+    all_stages: int
 
 
 def _dense_output() -> Array:
@@ -57,7 +63,7 @@ def _method() -> Method:
         places = np.flatnonzero(row)
         stage[k, : len(places)], share[k, : len(places)] = places, row[places]
         count[k] = -(-len(places) // AT_ONCE) * AT_ONCE
-    return Method(stage, share, count, NODES)
+    return Method(stage, share, count, NODES, ERROR, LAST + 1, ALL)
 
 
 METHOD = _method()
@@ -71,7 +77,7 @@ def add(
     size = np.uint64(base.shape[0])
     for x in range(size):
         out[x] = base[x]
-    for j in range(0, count, 4):
+    for j in range(0, np.uint64(count), 4):
         c0, c1, c2, c3 = h * share[j], h * share[j + 1], h * share[j + 2], h * share[j + 3]
         k0, k1, k2, k3 = stage[j], stage[j + 1], stage[j + 2], stage[j + 3]
         for x in range(size):
@@ -81,19 +87,12 @@ def add(
 @compiled
 def sum_of(method: Method, row: int, base: Array, k: Array, h: float, out: Array) -> None:
     """Write base + h times a sum of the method to `out`; `k` are rates at the stages."""
-    add(base, k, method.stage[row], method.share[row], method.length[row], h, out)
-
-
-@compiled
-def copy(values: Array, out: Array) -> None:
-    """Copy numbers; assignments to slices would take seconds to compile."""
-    for x in range(out.shape[0]):
-        out[x] = values[x]
+    add(base, k, method.stage[row], method.share[row], int(np.int64(method.length[row])), h, out)
 
 
 @compiled
 def states_stage(
-    eq: Equations, stage: int, time: float, states: Array, w: Array, lanes: Array, k: Array
+    rhs: Program, stage: int, time: float, states: Array, w: Array, lanes: Array, k: Array
 ) -> None:
     """Write the rates of the states at a stage to `k`, and store the stage in its lane.
 
@@ -104,9 +103,9 @@ def states_stage(
     w[0] = time
     for i in range(n):
         w[1 + i] = states[i]
-    run(eq.rhs, w)
+    run(rhs, w)
     for i in range(n):
-        k[stage, i] = w[eq.rhs.outputs[i]]
+        k[stage, i] = w[rhs.outputs[i]]
     if lanes.shape[0] > 0:
         lane = np.uint64(stage)
         lanes[lane] = time
@@ -116,7 +115,7 @@ def states_stage(
 
 @compiled
 def states_step(
-    eq: Equations,
+    rhs: Program,
     method: Method,
     time: float,
     end: float,
@@ -136,7 +135,7 @@ def states_step(
         copy(new, last)
         sum_of(method, c - 1, y, k, h, new)
         now = end if c == LAST else time + method.nodes[c] * h
-        states_stage(eq, c, now, new, w, lanes, k)
+        states_stage(rhs, c, now, new, w, lanes, k)
 
 
 @compiled
@@ -157,13 +156,15 @@ def registers_in_lanes(program: Program, constants: Array, first: int) -> Array:
 
 @compiled
 def sensitivity_stages(
-    eq: Equations,
+    entries: Entries,
+    outputs: Indices,
     method: Method,
     terms: ScalarTerms,
     tile: int,
     first: int,
     stop: int,
     h: float,
+    width: int,
     w: Array,
     s: Array,
     k: Array,
@@ -172,13 +173,11 @@ def sensitivity_stages(
     """Write the rates of a tile's sensitivities at stages from `first` until `stop` to `k`.
 
     They are J S + df/dp dp, with the derivatives in the lanes of the registers `w`. `s` are the
-    sensitivities at the beginning of the step, shape (n * w,); those at the last of the stages are
-    left in `values`.
+    sensitivities at the beginning of the step, shape (n * width,); those at the last of the stages
+    are left in `values`.
     """
-    nonzeros = np.uint64(eq.jacobian_row.shape[0])
-    outputs = eq.derivatives.outputs
-    size = np.uint64(s.shape[0])
-    width = size // np.uint64(eq.elimination.diagonal.shape[0])
+    nonzeros = np.uint64(entries.row.shape[0])
+    size, across = np.uint64(s.shape[0]), np.uint64(width)
     stage, share = method.stage, method.share
     for c in range(np.uint64(first), np.uint64(stop)):
         for x in range(size):
@@ -196,12 +195,12 @@ def sensitivity_stages(
             k[c, x] = 0.0
         for e in range(nonzeros):
             value = w[outputs[e] * LANES + c]
-            to, at = eq.jacobian_row[e] * width, eq.jacobian_column[e] * width
-            for q in range(width):
+            to, at = entries.row[e] * across, entries.column[e] * across
+            for q in range(across):
                 k[c, to + q] += value * values[at + q]
         for e in range(terms.start[tile], terms.start[tile + 1]):
             value = w[outputs[nonzeros + terms.derivative[e]] * LANES + c]
-            k[c, terms.row[e] * width + terms.column[e]] += value * terms.multiplier[e]
+            k[c, terms.row[e] * across + terms.column[e]] += value * terms.multiplier[e]
 
 
 @compiled
@@ -278,7 +277,7 @@ def write_outputs(
     for row in range(first, first + count):
         polynomials((times[row] - time) / h, p)
         if many:
-            add(y, coefficients, stage, p, POWERS, 1.0, out[row])
+            add(y, coefficients, stage, p, p.shape[0], 1.0, out[row])
         else:
             dense_shares(method, p, shares)
-            add(y, k, stage, shares, ALL, h, out[row])
+            add(y, k, stage, shares, shares.shape[0], h, out[row])

@@ -10,9 +10,9 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.simulation.engines.bdf.compiling import compiled
-from odefit.simulation.engines.bdf.equations import Equations
 from odefit.simulation.engines.bdf.evaluation import evaluate
 from odefit.simulation.engines.bdf.watching import GOLDEN, ITERATIONS
+from odefit.simulation.engines.programs import Program
 from odefit.simulation.engines.runge_kutta.stages import POWERS, polynomials, slopes
 
 
@@ -28,7 +28,7 @@ def point(y: Array, f: Array, p: Array, x: Array) -> None:
 
 @compiled
 def defect(
-    eq: Equations,
+    rhs: Program,
     start: float,
     h: float,
     at: float,
@@ -45,7 +45,7 @@ def defect(
     polynomials(at, p)
     x[0] = start + at * h
     point(y, f, p, x)
-    evaluate(eq.rhs, x, w, rates)
+    evaluate(rhs, x, w, rates)
     slopes(at, p)
     total = 0.0
     for i in range(n):
@@ -59,7 +59,8 @@ def defect(
 
 @compiled
 def largest_defect(
-    eq: Equations,
+    rhs: Program,
+    watched: Program,
     start: float,
     h: float,
     number: int,
@@ -82,7 +83,7 @@ def largest_defect(
     (v,). The remaining arguments are work space.
     """
     place = 0.1 + 0.8 * ((number * GOLDEN) % 1.0)
-    largest = defect(eq, start, h, place, y, f, x, w, weights, p, rates)
+    largest = defect(rhs, start, h, place, y, f, x, w, weights, p, rates)
     for v in range(before.shape[0]):
         low, high = before[v], after[v]
         if not low * high < 0.0:
@@ -93,7 +94,7 @@ def largest_defect(
             polynomials(middle, p)
             x[0] = start + middle * h
             point(y, f, p, x)
-            evaluate(eq.watched, x, w_watched, signs)
+            evaluate(watched, x, w_watched, signs)
             if low * signs[v] > 0.0:
                 left, low, high = middle, signs[v], 0.5 * high
             else:
@@ -102,7 +103,7 @@ def largest_defect(
                 break
         for at in (left, right):
             if 0.0 < at < 1.0:
-                found = defect(eq, start, h, at, y, f, x, w, weights, p, rates)
+                found = defect(rhs, start, h, at, y, f, x, w, weights, p, rates)
                 if not found <= largest:
                     largest = found
     return largest
