@@ -1,6 +1,6 @@
 """The smoothness of unknown functions: what is chosen is the optimum of its criterion."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,23 @@ def absorbed(times: Array) -> tuple[Array, Array]:
     return 10 * (np.exp(-0.3 * times) - np.exp(-1.5 * times)), 10 * (slow - fast)
 
 
-def problem(smooth: str, noise: Mapping[str, Any] | None = None, seed: int = 3) -> odefit.Problem:
+def wave(times: Array) -> Array:
+    """The amount that the input 3 + 1.5 sin(0.8 t) makes: it bends everywhere alike."""
+    k, w = RATE, 0.8
+    waves = k * np.sin(w * times) - w * np.cos(w * times) + w * np.exp(-k * times)
+    return np.asarray(3 / k * (1 - np.exp(-k * times)) + 1.5 * waves / (k**2 + w**2))
+
+
+def problem(
+    smooth: str,
+    noise: Mapping[str, Any] | None = None,
+    seed: int = 3,
+    exact: Callable[[Array], Array] = lambda times: absorbed(times)[1],
+) -> odefit.Problem:
     table = {"estimate": "spline", "knots": 8, "smooth": smooth, "sd": 1.0, "guess": 2.0}
     model = odefit.Model(ode={"x": "u - 0.4*x"}, observables={"y": "x"}, inputs={"u": table})
     rng = np.random.default_rng(seed)
-    y = absorbed(TIMES)[1] + 0.3 * rng.standard_normal(len(TIMES))
+    y = exact(TIMES) + 0.3 * rng.standard_normal(len(TIMES))
     given = {"y": {"sd": 0.3}} if noise is None else noise
     return odefit.Problem(model, data={"t": TIMES, "y": y}, initial={"x": 0.0}, noise=given)
 
@@ -48,8 +60,19 @@ def linear_parts(p: odefit.Problem) -> tuple[Array, Array, list[int]]:
     return found.residuals[:measured], found.jacobian[:measured], at
 
 
+def test_a_function_that_is_steep_in_one_part_has_an_uneven_smoothness() -> None:
+    """Found by the likelihood ratio, it is the same as the one that is asked for."""
+    (found,) = chosen_smoothness(problem("reml"), None, control()).notices
+    (asked,) = chosen_smoothness(problem("adaptive"), None, control()).notices
+    assert found.names == asked.names == ("u", "adaptive")
+    for key in ("sd", "last"):
+        assert found.numbers[key] == pytest.approx(asked.numbers[key], rel=0.05)
+    (even,) = chosen_smoothness(problem("reml", exact=wave), None, control()).notices
+    assert even.names == ("u", "reml")
+
+
 def test_the_optimum_is_that_of_the_marginal_likelihood() -> None:
-    p = problem("reml")
+    p = problem("reml", exact=wave)
     chosen = chosen_smoothness(p, None, control())
     (notice,) = chosen.notices
     r, jacobian, at = linear_parts(p)

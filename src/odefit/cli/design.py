@@ -50,6 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="take values from a result, whose data count as measured",
     )
+    parser.add_argument(
+        "--against",
+        metavar="OTHER.json|OTHER.toml",
+        help="another model with the same observables: find measurements that tell the two apart",
+    )
     add_values(parser, "--set", "NAME=VALUE", "values of unknowns (default: the guesses)")
     add_values(
         parser,
@@ -75,7 +80,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--criterion",
         metavar="NAME",
         default="D",
-        help="criterion: D (the default), A, E, modified-E, Ds or c",
+        help="criterion: D (the default), A, E, modified-E, Ds or c; with --against T (the "
+        "default) or Buzzi-Ferraris",
     )
     add_values(parser, "--of", "TEXT", "quantities to determine, such as k1, 'CL = k*V' or y@12")
     add_values(parser, "--experiment", "NAME", "experiments that may be run again (default: all)")
@@ -162,6 +168,8 @@ def run(options: argparse.Namespace) -> int:
     )  # fmt: skip
     given |= {name: getattr(options, name) for name in same}
     problem, result = _source(options)
+    if options.against is not None:
+        given["against"] = _other(options)
     from odefit.result.designs import design
 
     found = design(problem, values, result=result, **given)
@@ -177,6 +185,13 @@ def _source(options: argparse.Namespace) -> tuple[Problem | Result, Result | Non
         return saved_result(options.source), None
     problem = with_unknowns(loaded(options.source, options), options)
     return problem, None if options.result is None else saved_result(options.result)
+
+
+def _other(options: argparse.Namespace) -> Problem | Result:
+    """Return the other model: a result, or a problem."""
+    if is_result(options.against):
+        return saved_result(options.against)
+    return loaded(options.against, options)
 
 
 def _told(found: Design, options: argparse.Namespace) -> int:

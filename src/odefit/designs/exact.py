@@ -84,7 +84,7 @@ class Exchange:
         """Return a design extended greedily by the most informative candidates."""
         found = list(design)
         while True:
-            allowed = self._allowed(found)
+            allowed = self.allowed(found)
             if not allowed.any():
                 return found
             values = self._with_each(self._matrices(found), allowed)
@@ -102,7 +102,7 @@ class Exchange:
             before = value
             for slot in range(len(found)):
                 rest = found[:slot] + found[slot + 1 :]
-                allowed = self._allowed(rest)
+                allowed = self.allowed(rest)
                 values = self._with_each(self._matrices(rest), allowed)
                 best = int(np.argmax(values))
                 if values[best] > value + BETTER:
@@ -136,7 +136,7 @@ class Exchange:
 
     def _holds(self, design: Sequence[int]) -> bool:
         """Return whether a design is within the limits."""
-        return all(self._allowed([*design[:k], *design[k + 1 :]])[i] for k, i in enumerate(design))
+        return all(self.allowed([*design[:k], *design[k + 1 :]])[i] for k, i in enumerate(design))
 
     # Limits -----------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Exchange:
         new = ~np.isin(self._pool.run, list(used))
         return np.asarray(self._pool.atoms.costs + self._limits.run_cost * new)
 
-    def _allowed(self, design: Sequence[int]) -> BoolArray:
+    def allowed(self, design: Sequence[int]) -> BoolArray:
         """Return the candidates that may be added to a design."""
         pool, limits = self._pool, self._limits
         spent = self.cost(design)
@@ -226,6 +226,6 @@ def within(exchange: Exchange, design: Sequence[int]) -> list[int]:
     """Return as many of some measurements as the limits allow."""
     found: list[int] = []
     for i in design:
-        if exchange._allowed(found)[i]:
+        if exchange.allowed(found)[i]:
             found.append(i)
     return found

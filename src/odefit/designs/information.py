@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -118,6 +119,11 @@ class InformationMap:
             Exclusion(reason, name, count, detail)
             for (reason, name), (count, detail) in self.excluded.items()
         )
+
+    def natural(self, name: str, values: Array) -> Any:
+        """Return predictions of an observable on its scale of noise in natural units."""
+        transform = self.problem.noise.get(name, Noise()).transform
+        return values if transform is None else np.exp(values * log_of_base(transform))
 
     # Runs as conditions -----------------------------------------------------------------------
 

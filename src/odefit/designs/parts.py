@@ -15,7 +15,7 @@ class Criterion(StrEnum):
 
     D is the volume of the confidence region, A the mean of the variances, E the longest axis, and
     the modified E the ratio of the longest and the shortest axis; Ds and c are D and A of chosen
-    quantities.
+    quantities. T and that of Buzzi-Ferraris discriminate between two models.
     """
 
     D = "D"
@@ -24,6 +24,13 @@ class Criterion(StrEnum):
     MODIFIED_E = "modified-E"
     DS = "Ds"
     C = "c"
+    T = "T"
+    BUZZI_FERRARIS = "Buzzi-Ferraris"
+
+    @property
+    def of_models(self) -> bool:
+        """True if the criterion discriminates between two models."""
+        return self in (Criterion.T, Criterion.BUZZI_FERRARIS)
 
     @property
     def of_quantities(self) -> bool:
@@ -194,6 +201,50 @@ class Exclusion:
 
 
 @dataclass(frozen=True, eq=False)
+class Rivalry:
+    """Two models that a design discriminates between.
+
+    Attributes
+    ----------
+    models
+        Their names, that which is taken to be right first.
+    distance
+        The distance of the closest curves of the second model from those of the first, in standard
+        deviations of the noise: the square root of the smallest sum of squares.
+    reverse
+        The same of the first model from the second, if that is right; NaN if it is not known.
+    predictions
+        What each model predicts of each measurement, in the order of measurements and observables.
+    closest
+        The unknowns of the second model that are closest to the first, by name.
+    curves
+        Curves of both models, and of the second at its closest, by run and observable.
+    """
+
+    models: tuple[str, str]
+    distance: float
+    reverse: float
+    predictions: tuple[tuple[float, float], ...]
+    closest: Mapping[str, float]
+    curves: tuple[RivalCurves, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class RivalCurves:
+    """The curves of an observable in a run by two models, shape (k,).
+
+    `closest` is that of the second model at its closest to the first.
+    """
+
+    run: Run
+    observable: str
+    times: Array
+    first: Array
+    second: Array
+    closest: Array
+
+
+@dataclass(frozen=True, eq=False)
 class DesignData:
     """A design: the measurements to make, and the information expected from them.
 
@@ -245,6 +296,8 @@ class DesignData:
         The cost of the measurements.
     seed
         The seed of the search.
+    rivalry
+        The two models of a design that discriminates.
     """
 
     problem: str
@@ -270,6 +323,7 @@ class DesignData:
     noise_known: bool = True
     cost: float = 0.0
     seed: int = 0
+    rivalry: Rivalry | None = None
 
     @property
     def found(self) -> bool:

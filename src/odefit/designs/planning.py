@@ -28,7 +28,7 @@ from odefit.designs.parts import (
     Run,
     SupportPoint,
 )
-from odefit.designs.refinement import Refinement
+from odefit.designs.refinement import Neighbourhood, Refinement
 from odefit.designs.remedies import remedies, structure_of
 from odefit.designs.request import Request
 from odefit.designs.weights import Aims, Weights
@@ -70,7 +70,7 @@ def plan(request: Request, known: Knowledge) -> DesignData:
     )  # fmt: skip
     seen = at_estimate.pool(places)
     if not seen.count:
-        raise InputError(_nothing_to_measure(information))
+        raise InputError(nothing_to_measure(information))
     own = information.existing(known.estimate, measurements=known.existing)
     sizes = sizes_at(problem, known.estimate, part=0.0)
     _, gradients = request.quantities.at(information.forward, known.estimate)
@@ -103,14 +103,14 @@ def plan(request: Request, known: Knowledge) -> DesignData:
     aims = _aims(request, information, known.vectors, transform)
     pool = maker.pool(places)
     if not pool.count:
-        raise InputError(_nothing_to_measure(information))
-    refinement = Refinement(maker, request.windows, request.factors)
+        raise InputError(nothing_to_measure(information))
+    refinement = Refinement(maker, Neighbourhood(request.windows, request.factors))
     effort = request.limits.effort
     # The modified criterion is not convex: measurements cannot be divided for it.
     convex = request.criterion is not Criterion.MODIFIED_E
     divided = aims if convex else [replace(a, criterion=Criterion.D) for a in aims]
     on_grid = optimal_weights(pool.atoms, divided, effort)
-    begin = _apportioned(on_grid, request.limits, pool)
+    begin = apportioned(on_grid, request.limits, pool)
     restarts = RESTARTS if len(known.vectors) == 1 else 1
     design, _ = best_exact(pool, aims, request.limits, [begin], restarts, request.seed)
     if not design:
@@ -120,7 +120,7 @@ def plan(request: Request, known: Knowledge) -> DesignData:
     if convex:
         checked, weights = refinement.continuous(pool, on_grid, aims, effort)
         best = _continuous(checked, weights, aims, effort)
-    used, measurements = _measurements(final, design)
+    used, measurements = measurements_of(final, design)
     intervals = planned_intervals(request, known, information, used, measurements, own)
     return DesignData(
         **common,
@@ -136,7 +136,8 @@ def plan(request: Request, known: Knowledge) -> DesignData:
     )
 
 
-def _nothing_to_measure(information: InformationMap) -> str:
+def nothing_to_measure(information: InformationMap) -> str:
+    """Return the reason why there are no candidates."""
     reasons = {e.reason.value for e in information.exclusions}
     details = [e.detail for e in information.exclusions if e.detail]
     why = details[0] if details else f"predictions are not usable ({', '.join(sorted(reasons))})"
@@ -179,7 +180,7 @@ def _aims(request: Request, information: InformationMap, vectors: Array, transfo
     return found
 
 
-def _apportioned(weights: Weights, limits: Limits, pool: Pool) -> list[int]:
+def apportioned(weights: Weights, limits: Limits, pool: Pool) -> list[int]:
     """Return integers near the weights of a continuous design."""
     shares = weights.weights * limits.effort / pool.atoms.costs[weights.support]
     whole = np.floor(shares + 1e-9).astype(int)
@@ -198,7 +199,7 @@ def _continuous(pool: Pool, weights: Weights, aims: Aims, effort: float) -> Cont
     matrices = pool.atoms.information(numbers)
     value = float(np.mean([a.values(m[None])[0] for a, m in zip(aims, matrices, strict=True)]))
     shown = weights.support[weights.weights > SHOWN_WEIGHT]
-    runs, measurements = _measurements(pool, shown)
+    runs, measurements = measurements_of(pool, shown)
     by_place: dict[tuple[int, tuple[str, ...], float], float] = {}
     for i, w in zip(weights.support, weights.weights, strict=True):
         run = pool.runs[pool.run[i]]
@@ -209,7 +210,7 @@ def _continuous(pool: Pool, weights: Weights, aims: Aims, effort: float) -> Cont
     return ContinuousDesign(points, runs, value, weights.excess, pool.count)
 
 
-def _measurements(
+def measurements_of(
     pool: Pool, design: list[int] | IntArray
 ) -> tuple[tuple[Run, ...], tuple[Measurement, ...]]:
     """Return the runs and measurements of a design, in order, with replicates counted."""

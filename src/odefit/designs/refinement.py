@@ -39,10 +39,9 @@ LIGHT = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Refinement:
-    """The refinement of the times of each group of observables, and of the factors of runs."""
+class Neighbourhood:
+    """Places near those of a design: other times of each group of observables, and other runs."""
 
-    maker: PoolMaker
     windows: Sequence[Window]
     factors: Sequence[Factor]
 
@@ -51,7 +50,7 @@ class Refinement:
         """The length of the longest window."""
         return max((w.high - w.low for w in self.windows), default=0.0)
 
-    def _around(
+    def around(
         self, points: Sequence[tuple[Run, int, float]], step: float, share: float
     ) -> list[tuple[Run, list[Array]]]:
         """Return places near some points: other times, and other settings of their runs."""
@@ -73,7 +72,7 @@ class Refinement:
         return places
 
     @property
-    def _steps(self) -> list[tuple[float, float]]:
+    def steps(self) -> list[tuple[float, float]]:
         """The steps of times, and the shares of the ranges of settings."""
         free = any(w.times is None for w in self.windows)
         settings = any(not f.levels for f in self.factors)
@@ -85,6 +84,14 @@ class Refinement:
             step *= FINER
         return steps
 
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """The refinement of the times of each group of observables, and of the factors of runs."""
+
+    maker: PoolMaker
+    near: Neighbourhood
+
     # Exact designs ----------------------------------------------------------------------------
 
     def exact(
@@ -93,10 +100,10 @@ class Refinement:
         """Return a pool and a design of it that is at least as good as the one of the grid."""
         best_pool, best = pool, list(design)
         value = Exchange(pool, aims, limits).value(best)
-        for step, share in self._steps:
-            for _ in range(AT_ONE_STEP * (1 + sum(len(f.keys) for f in self.factors))):
+        for step, share in self.near.steps:
+            for _ in range(AT_ONE_STEP * (1 + sum(len(f.keys) for f in self.near.factors))):
                 points = _points(best_pool, best)
-                local = self.maker.pool(self._around(points, step, share))
+                local = self.maker.pool(self.near.around(points, step, share))
                 mapped = [local.index(*point) for point in points]
                 if None in mapped:
                     return best_pool, best, value
@@ -116,12 +123,12 @@ class Refinement:
         """Return a design in which times that hardly differ are merged, if that costs nothing."""
         before = _points(pool, design)
         points = self._with_equal_runs(before, [1.0] * len(before))
-        times = _clustered(points, [1.0] * len(points), SAME * self.span)
+        times = _clustered(points, [1.0] * len(points), SAME * self.near.span)
         same = points == before and times == [t for *_, t in points]
         if limits.replicates is not None or same:
             return pool, design, value
         merged = [(run, group, t) for (run, group, _), t in zip(points, times, strict=True)]
-        other = self.maker.pool(self._around(merged, 0.0, 0.0))
+        other = self.maker.pool(self.near.around(merged, 0.0, 0.0))
         mapped = [other.index(*point) for point in merged]
         if None in mapped:
             return pool, design, value
@@ -152,7 +159,7 @@ class Refinement:
     def _alike(self, run: Run, other: Run) -> bool:
         return run.experiment == other.experiment and all(
             abs(run.settings[key] - other.settings[key]) <= 10 * SAME * (f.upper - f.lower)
-            for f in self.factors
+            for f in self.near.factors
             for key in f.keys
         )
 
@@ -163,11 +170,11 @@ class Refinement:
     ) -> tuple[Pool, Weights]:
         """Return a pool and a continuous design of it, checked over times between the grid's."""
         best_pool, best = pool, weights
-        for step, share in self._steps:
+        for step, share in self.near.steps:
             heavy = best.weights > LIGHT
             support, own = best.support[heavy], best.weights[heavy]
             points = _points(best_pool, support)
-            local = self.maker.pool(self._around(points, step, share))
+            local = self.maker.pool(self.near.around(points, step, share))
             # Linear programs start afresh each time, with candidates near the support only.
             both: Pool = local
             numbers: IntArray | None = np.zeros(0, dtype=np.intp)
@@ -187,7 +194,7 @@ class Refinement:
         heavy = weights.weights > LIGHT / 10
         own = weights.weights[heavy]
         points = self._with_equal_runs(_points(pool, weights.support[heavy]), own.tolist())
-        times = _clustered(points, own.tolist(), 10 * SAME * self.span)
+        times = _clustered(points, own.tolist(), 10 * SAME * self.near.span)
         merged: dict[tuple[int, int, float], float] = {}
         runs = list(dict.fromkeys(_hashable(run) for run, *_ in points))
         for (run, group, _), time, weight in zip(points, times, own, strict=True):
@@ -196,8 +203,8 @@ class Refinement:
         by_run = {_hashable(run): run for run, *_ in points}
         support = [(by_run[runs[k]], group, time) for k, group, time in merged]
         shares = np.array(list(merged.values()))
-        places = [(run, [w.check for w in self.windows]) for run in pool.runs]
-        places += self._around(support, 0.0, 0.0)
+        places = [(run, [w.check for w in self.near.windows]) for run in pool.runs]
+        places += self.near.around(support, 0.0, 0.0)
         checked = self.maker.pool(places)
         mapped = [_last(checked, *point) for point in support]
         if None in mapped:

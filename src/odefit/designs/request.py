@@ -88,10 +88,10 @@ def request_of(
     groups = (names,) if together else tuple((name,) for name in names)
     windows = _windows(problem, places, groups, times)
     factors = factors_of(problem, vary or {})
-    quantities = Quantities.of(problem, targets)
+    quantities = Quantities((), (), False) if chosen.of_models else Quantities.of(problem, targets)
     prices, run_cost = _costs(groups, costs or {})
     if count is None and budget is None:
-        count = max(len(quantities.names), 1)
+        count = len(problem.keys) + 1 if chosen.of_models else max(len(quantities.names), 1)
     if count is not None and budget is not None:
         raise InputError("count, budget: give the number of measurements or a budget, not both")
     if count is not None:

@@ -9,7 +9,8 @@ integrated out by Laplace's method; its optimum is a fixed point of
 with the q differences z at the best fit for s and their covariance V there (the generalised
 Fellner-Schall method: S. N. Wood and M. Fasiolo, Biometrics 73, 2017, 1071-1081). Where s changes
 along the function, the two numbers that it has then maximise the likelihood of the linearised
-model, in turns with fits (see :mod:`odefit.assessment.intervals.penalised_differences`).
+model, in turns with fits (see :mod:`odefit.assessment.intervals.penalised_differences`). It does so
+where that is asked for, and where the likelihood ratio is significant.
 Cross-validation minimises the squares of the residuals of each measurement from a fit without it,
 to first order r/(1 - h) with the leverage h.
 """
@@ -49,6 +50,13 @@ it would fall without end, and stop mattering long before."""
 FARTHEST_STEP = 2.0
 """Largest change of the logarithm of a standard deviation between two fits, where it changes along
 the function."""
+
+UNEVEN_GAIN = 3.84
+"""Twice the logarithm of the ratio of likelihoods above which the smoothness that is chosen by
+restricted maximum likelihood changes along a function: the quantile of chi-square at 95 %."""
+
+FEWEST_UNEVEN = 4
+"""Smallest number of differences of a function whose smoothness may change along it."""
 
 GRID = 9
 """Number of standard deviations at which cross-validation is first evaluated."""
@@ -132,8 +140,18 @@ class _Fits:
         found = differences_of(self.problem, self.vector, rows, name, expansion)
         if found is None:
             return sds
+        found = replace(found, adaptive=True)
         level, tilt = found.best(FARTHEST_STEP)
         return np.clip(np.exp(level + tilt * expansion.along), low, high)
+
+    def uneven(self, name: str) -> bool:
+        """Return whether the data speak for a smoothness that changes along a function."""
+        expansion = self.problem.given.unknown_functions[name]
+        if self.evaluation is None or len(expansion.along) < FEWEST_UNEVEN:
+            return False
+        rows = self.evaluation.information
+        found = differences_of(self.problem, self.vector, rows, name, expansion)
+        return found is not None and found.gain(FARTHEST_STEP) > UNEVEN_GAIN
 
     def left_out(self) -> float:
         """Return the squared leave-one-out residuals."""
@@ -172,6 +190,14 @@ def chosen_smoothness(problem: Problem, start: Array | None, control: Control) -
     by_likelihood = [n for n, how in wanted.items() if how != "cv"]
     steps, settled = _fixed_point(fits, by_likelihood, sds, begun, control)
     fits.at(sds)
+    uneven = [n for n, how in wanted.items() if how == "reml" and fits.uneven(n)]
+    if uneven and settled:
+        for name in uneven:
+            wanted[name] = "adaptive"
+            sds[name] = np.full(len(begun[name]), sds[name])
+        more, settled = _fixed_point(fits, by_likelihood, sds, begun, control)
+        steps += more
+        fits.at(sds)
     notices = []
     for name, how in wanted.items():
         along = _sds(fits.problem, name)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from odefit.designs.settling import Settlement
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
-from odefit.reporting.designs import settling_sentence
+from odefit.reporting.designs.discrimination import settling_sentence
 from odefit.reporting.numbers import significant
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation.engines.registry import ENGINES

@@ -14,7 +14,7 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError, one_of, shown
 from odefit.common.option_checks import check_time_limit, whole
 from odefit.designs.knowledge import Knowledge
-from odefit.designs.parts import DesignData, Region
+from odefit.designs.parts import Criterion, DesignData, Region
 from odefit.problem.habits import not_a_problem
 from odefit.problem.problem import Problem
 from odefit.result.result import Result
@@ -44,7 +44,7 @@ class Design(DesignData):
     @property
     def sentence(self) -> str:
         """The design in a sentence: what to measure, and what that would determine."""
-        from odefit.reporting.designs import design_sentence
+        from odefit.reporting.designs.text import design_sentence
 
         return design_sentence(self)
 
@@ -55,7 +55,7 @@ class Design(DesignData):
         Its columns are ``run``, ``experiment``, a column for each setting that varies,
         ``observable``, ``t`` and ``count``, the number of replicates.
         """
-        from odefit.reporting.designs import measurement_table
+        from odefit.reporting.designs.text import measurement_table
 
         return measurement_table(self)
 
@@ -66,7 +66,7 @@ class Design(DesignData):
         Its columns are ``value``, ``before_low``, ``before_high``, ``after_low``, ``after_high``,
         ``error_before`` and ``error_after``.
         """
-        from odefit.reporting.designs import interval_table
+        from odefit.reporting.designs.text import interval_table
 
         return interval_table(self)
 
@@ -97,7 +97,7 @@ class Design(DesignData):
         """
         import json
 
-        from odefit.reporting.designs import design_mapping
+        from odefit.reporting.designs.text import design_mapping
         from odefit.result_data.result_file import write_atomically
 
         suffix = Path(path).suffix.lower()
@@ -113,7 +113,7 @@ class Design(DesignData):
         return f"Design({self.sentence!r})"
 
     def __str__(self) -> str:
-        from odefit.reporting.designs import design_text
+        from odefit.reporting.designs.text import design_text
 
         return design_text(self)
 
@@ -144,13 +144,14 @@ def design(
     over: Over = "estimate",
     samples: int = SAMPLES,
     result: Result | None = None,
+    against: Problem | Result | None = None,
     existing: bool | None = None,
     level: float = 0.95,
     seed: int = 0,
     time_limit: float | None = None,
     jobs: int | None = None,
 ) -> Design:
-    """Return the measurements that determine the unknowns best.
+    """Return the measurements that determine the unknowns best, or tell two models apart.
 
     The information of measurements comes from the exact sensitivities of the model (the Fisher
     information of the noise model). Convex optimisation finds a continuous design, whose
@@ -175,7 +176,7 @@ def design(
         The number of measurements; by default as many as there are quantities.
     criterion
         ``"D"``, ``"A"``, ``"E"`` or ``"modified-E"``; ``"Ds"`` and ``"c"`` for the quantities
-        in `of`.
+        in `of`; with `against` ``"T"``, which is then the default, or ``"Buzzi-Ferraris"``.
     of
         The quantities to estimate precisely: unknowns, expressions of them such as ``"CL = k*V"``,
         predictions such as ``"y@12"``; None for all unknowns except those of the noise.
@@ -213,6 +214,9 @@ def design(
     result
         With a problem: a result with the same unknowns, whose estimates are used; the problem's
         measurements then count.
+    against
+        The result of another model, or its problem with guesses as values: the measurements then
+        discriminate between the two. Both have the same observables and experiments.
     existing
         Whether the measurements of the problem count; by default only with a result.
     level
@@ -251,6 +255,8 @@ def design(
 
     problem, known_result, vector = _begun(source, values, result)
     counts = known_result is not None if existing is None else bool(existing)
+    if against is not None and criterion == Criterion.D:
+        criterion = Criterion.T
     request = request_of(
         problem,
         observables=observables,
@@ -273,15 +279,39 @@ def design(
     )
     check_time_limit(time_limit)
     whole(samples, "samples")
+    if request.criterion.of_models is not (against is not None):
+        raise InputError(
+            f"criterion {request.criterion.value}: give the other model with --against (against=)"
+            if against is None
+            else f"criterion {request.criterion.value}: with another model it is T or "
+            "Buzzi-Ferraris"
+        )
     region, vectors = _region(over, known_result, vector, samples, seed, time_limit, jobs)
-    uncertainty = None if known_result is None or not counts else known_result.uncertainty
+    known = _knowledge(known_result, vectors, vector, region, counts)
+    if against is None:
+        return Design(**vars(plan(request, known)))
+    if region is not Region.ESTIMATE or of is not None:
+        raise InputError("against: two models are compared at their estimates; leave out over, of")
+    from odefit.designs.discrimination.planning import plan_discrimination
+
+    other, other_result, at = _begun(against, None, None)
+    also = other_result is not None if existing is None else bool(existing)
+    of_other = _knowledge(other_result, at[None], at, region, also)
+    found = plan_discrimination(request, known, other, of_other, observables, vary, noise)
+    return Design(**vars(found))
+
+
+def _knowledge(
+    result: Result | None, vectors: Array, vector: Array, region: Region, counts: bool
+) -> Knowledge:
+    """Return the knowledge before new measurements; `counts` tells whether there are some."""
+    uncertainty = None if result is None or not counts else result.uncertainty
     variance = None
-    if known_result is not None and known_result.uncertainty is not None:
-        residual = known_result.uncertainty.variance
+    if result is not None and result.uncertainty is not None:
+        residual = result.uncertainty.variance
         variance = residual if np.isfinite(residual) and residual > 0 else None
-    profiles = None if known_result is None or not counts else known_result.profiles
-    known = Knowledge(vectors, vector, region, counts, variance, uncertainty, profiles)
-    return Design(**vars(plan(request, known)))
+    profiles = None if result is None or not counts else result.profiles
+    return Knowledge(vectors, vector, region, counts, variance, uncertainty, profiles)
 
 
 def _begun(

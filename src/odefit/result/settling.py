@@ -23,7 +23,7 @@ class Settling(Settlement):
     """A :class:`~odefit.designs.settling.Settlement` that is shown as a sentence."""
 
     def __str__(self) -> str:
-        from odefit.reporting.designs import settling_sentence
+        from odefit.reporting.designs.discrimination import settling_sentence
 
         return settling_sentence(self)
 

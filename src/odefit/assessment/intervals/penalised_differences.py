@@ -16,7 +16,7 @@ correction that S. N. Wood, N. Pya and B. Saefken (Journal of the American Stati
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,9 @@ LONGEST = 60
 TILTS = np.linspace(-6.0, 6.0, 13)
 """Values of the tilt on the grid: the logarithm of the standard deviation at the end of the range
 less that in the middle."""
+
+UNEVEN = 1e-6
+"""Range of the logarithms of standard deviations above which they change along a function."""
 
 TILT_SD = 3.0
 """Standard deviation of the normal prior of the tilt."""
@@ -115,6 +118,20 @@ class Differences:
 
         optimum = minimize(loss, [level, tilt], method="L-BFGS-B", bounds=box)
         return float(optimum.x[0]), float(optimum.x[1])
+
+    def gain(self, farthest: float) -> float:
+        """Return twice the logarithm of the ratio of likelihoods with a tilt and without."""
+        from scipy.optimize import minimize_scalar
+
+        level, _ = self.coordinates()
+        tilted = replace(self, adaptive=True)
+        with_tilt = tilted.weight(*tilted.best(farthest))[0]
+        without = minimize_scalar(
+            lambda at: -self.weight(float(at), 0.0)[0],
+            bounds=(level - farthest, level + farthest),
+            method="bounded",
+        )
+        return 2.0 * (with_tilt + float(without.fun))
 
     def spread(self) -> Array:
         """Return what the uncertain smoothness adds to the covariance of z, shape (q, q)."""
@@ -192,7 +209,7 @@ def differences_of(
         (vectors * np.maximum(values, 0.0)) @ vectors.T,
         np.asarray(logarithms),
         np.array([by_name[key] for _, key, _ in differences]),
-        expansion.function.smooth == "adaptive",
+        expansion.function.smooth == "adaptive" or bool(np.ptp(logarithms) > UNEVEN),
         others,
     )
 

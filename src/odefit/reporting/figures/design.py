@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odefit.designs.parts import DesignData, InformationCurve, PlannedInterval
+from odefit.common.arrays import Array
+from odefit.designs.parts import DesignData, InformationCurve, PlannedInterval, RivalCurves, Run
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
 
@@ -27,23 +29,26 @@ def plot_design(design: DesignData, canvas: Canvas = SCREEN) -> Figure:
     if not design.found:
         return canvas.empty("no design: some quantities cannot be determined")
     curves = design.curves[:MOST_PANELS]
+    models = () if design.rivalry is None else design.rivalry.curves[:MOST_PANELS]
     intervals = [i for i in design.intervals if math.isfinite(i.after[0])][:MOST_INTERVALS]
-    count = len(curves) + bool(intervals)
+    count = len(models) + len(curves) + bool(intervals)
     if not count:
         return canvas.empty("nothing to draw")
     with style.plain_style():
         rows = canvas.panels(count, min(count, 2), PANEL_SIZE)
         panels = [axes for row in rows for axes in row]
-        for axes, curve in zip(panels, curves, strict=False):
+        for axes, both in zip(panels, models, strict=False):
+            _draw_models(axes, both, design)
+        for axes, curve in zip(panels[len(models) :], curves, strict=False):
             _draw_curve(axes, curve, design)
         if intervals:
             _draw_intervals(panels[-1], intervals)
         return canvas.finish(panels[0])
 
 
-def _draw_curve(axes: Axes, curve: InformationCurve, design: DesignData) -> None:
-    name = ", ".join(curve.observables)
-    settings = ", ".join(f"{k} = {v:.3g}" for k, v in curve.run.settings.items())
+def _name(axes: Axes, name: str, run: Run) -> None:
+    """Write the name of a panel above it, with the settings of its run."""
+    settings = ", ".join(f"{k} = {v:.3g}" for k, v in run.settings.items())
     title = f"{name} ({settings})" if settings else name
     axes.set_title(
         style.plain(style.shorten(title, 44)),
@@ -52,6 +57,33 @@ def _draw_curve(axes: Axes, curve: InformationCurve, design: DesignData) -> None
         color=style.INK,
         parse_math=False,
     )
+
+
+def _draw_models(axes: Axes, both: RivalCurves, design: DesignData) -> None:
+    """Draw the curves of two models, and where they are measured."""
+    assert design.rivalry is not None
+    _name(axes, both.observable, both.run)
+    names = [style.plain(style.shorten(name, 24)) for name in design.rivalry.models]
+    run = design.runs.index(both.run)
+    for m in design.measurements:
+        if m.run == run and both.observable in m.observables:
+            axes.axvline(m.time, color=style.DATA, linewidth=0.7, alpha=0.5)
+    axes.plot(both.times, both.first, color=style.SERIES[0], linewidth=1.4, label=names[0])
+    others: list[tuple[Any, str, Array]] = [
+        ((0, (4, 2)), names[1], both.second),
+        ((0, (1, 1.5)), f"{names[1]}, closest", both.closest),
+    ]
+    for dashes, label, values in others:
+        axes.plot(
+            both.times, values, color=style.SERIES[1], linewidth=1.2, linestyle=dashes, label=label
+        )
+    axes.set_xlabel(style.time_label(design.time_unit), parse_math=False)
+    axes.legend(frameon=False, fontsize=7.5)
+    style.dress(axes)
+
+
+def _draw_curve(axes: Axes, curve: InformationCurve, design: DesignData) -> None:
+    _name(axes, ", ".join(curve.observables), curve.run)
     axes.plot(curve.times, curve.values, color=style.MODEL, linewidth=1.4)
     axes.axhline(1.0, color=style.MUTED, linewidth=0.9, linestyle="--")
     run = design.runs.index(curve.run)

@@ -17,7 +17,13 @@ from odefit.designs.parts import (
     Region,
     Run,
 )
-from odefit.designs.settling import Settlement
+from odefit.reporting.designs.discrimination import (
+    joined,
+    plain,
+    rivalry_lines,
+    rivalry_mapping,
+    rivalry_sentence,
+)
 from odefit.reporting.numbers import level_words, percent, significant
 
 if TYPE_CHECKING:
@@ -28,6 +34,9 @@ CRITERIA = {
     Criterion.DS: "Ds (the volume of the confidence region of chosen quantities)",
     Criterion.A: "A (the mean of the variances)",
     Criterion.C: "c (the variance of chosen quantities)",
+    Criterion.T: "T (the smallest sum of squares with which the other model fits the first)",
+    Criterion.BUZZI_FERRARIS: "Buzzi-Ferraris (differences beside the noise and the uncertainty of "
+    "both models, one measurement after the other)",
     Criterion.E: "E (the longest axis of the confidence region)",
     Criterion.MODIFIED_E: "modified E (the ratio of the longest and the shortest axis)",
 }
@@ -51,9 +60,6 @@ REASONS = {
 
 TIMES_IN_WORDS = {1: "", 2: " twice", 3: " three times", 4: " four times"}
 
-CLEARLY = 3.0
-"""Distance of two predictions, in standard deviations, that one measurement surely resolves."""
-
 MAX_TOLD = 6
 """Number of intervals that the first sentence mentions."""
 
@@ -63,6 +69,8 @@ def design_sentence(design: DesignData) -> str:
     if not design.found:
         return lost_sentence(design)
     told = _measuring(design)
+    if design.rivalry is not None:
+        return rivalry_sentence(design.rivalry, told)
     known = [i for i in design.intervals if not any(math.isnan(v) for v in i.after)]
     if not known:
         return f"Measuring {told} is best; the widths of intervals depend on the noise."
@@ -71,9 +79,9 @@ def design_sentence(design: DesignData) -> str:
     parts = []
     if narrowed:
         first, *rest = (f"{i.key} from {_ends(i.before)} to {_ends(i.after)}" for i in narrowed)
-        parts.append(_joined([f"narrows the interval of {first}", *(f"that of {r}" for r in rest)]))
+        parts.append(joined([f"narrows the interval of {first}", *(f"that of {r}" for r in rest)]))
     if new := [i for i in shown if not _had_ends(i)]:
-        parts.append(f"determines {_joined([f'{i.key} within {_ends(i.after)}' for i in new])}")
+        parts.append(f"determines {joined([f'{i.key} within {_ends(i.after)}' for i in new])}")
     more = f" ({len(known) - MAX_TOLD} more below)" if len(known) > MAX_TOLD else ""
     sentence = f"Measuring {told} {', and '.join(parts)}{more}"
     without = [d.sentence.rstrip(".") for d in design.directions]
@@ -87,11 +95,11 @@ def lost_sentence(design: DesignData) -> str:
     """Return the sentence on unknowns that the candidates cannot determine, with remedies."""
     lost = list(design.lost)
     are = "is" if len(lost) == 1 else "are"
-    names = _joined(lost) if len(lost) < 4 else some(lost)
+    names = joined(lost) if len(lost) < 4 else some(lost)
     sentence = f"{names} {are} not determined, however often these observables are measured"
     known = [c for c in design.combinations if any(key in c for key in lost)]
     if known:
-        sentence += f": they tell {_joined([f'{c}' for c in known])} alone"
+        sentence += f": they tell {joined([f'{c}' for c in known])} alone"
     sentence += ". "
     if not design.remedies:
         return (
@@ -103,7 +111,7 @@ def lost_sentence(design: DesignData) -> str:
     also = [r.name for r in equal[1:]]
     choice = f"{first.name} (or {' or '.join(also[:3])})" if also else first.name
     all_known = "all of them" if len(first.determined) > 1 else first.determined[0]
-    what = all_known if not first.remaining else _joined(list(first.determined))
+    what = all_known if not first.remaining else joined(list(first.determined))
     return f"{sentence}If {choice} is measured as well, {what} can be determined."
 
 
@@ -124,7 +132,9 @@ def design_lines(design: DesignData) -> Iterator[str]:
                 f"The design of whole measurements has {percent(min(design.efficiency, 1.0))} of "
                 "the information of that division."
             )
-    elif design.found and design.criterion is Criterion.MODIFIED_E:
+    if design.rivalry is not None:
+        yield from rivalry_lines(design, design.rivalry)
+    if best is None and design.found and design.criterion is Criterion.MODIFIED_E:
         yield (
             "This criterion is not convex: the design is the best that exchanges find, without a "
             "proof that there is no better one."
@@ -223,8 +233,8 @@ def design_mapping(design: DesignData) -> dict[str, Any]:
         "times": design.times if design.found else [],
         "runs": [{"experiment": r.experiment, "settings": dict(r.settings)} for r in design.runs],
         "measurements": [_measurement(m) for m in design.measurements],
-        "value": _number(design.value),
-        "efficiency": _number(design.efficiency),
+        "value": plain(design.value),
+        "efficiency": plain(design.efficiency),
         "cost": design.cost,
         "continuous": None
         if best is None
@@ -234,7 +244,7 @@ def design_mapping(design: DesignData) -> dict[str, Any]:
                 for p in best.points
             ],
             "runs": [{"experiment": r.experiment, "settings": dict(r.settings)} for r in best.runs],
-            "value": _number(best.value),
+            "value": plain(best.value),
             "excess": best.excess,
             "checked": best.checked,
         },
@@ -242,11 +252,12 @@ def design_mapping(design: DesignData) -> dict[str, Any]:
         "intervals": {
             i.key: {
                 "value": i.value,
-                "before": [_number(v) for v in i.before],
-                "after": [_number(v) for v in i.after],
+                "before": [plain(v) for v in i.before],
+                "after": [plain(v) for v in i.after],
             }
             for i in design.intervals
         },
+        "discrimination": None if design.rivalry is None else rivalry_mapping(design.rivalry),
         "not_determined": list(design.lost),
         "remedies": [
             {"observable": r.name, "determines": list(r.determined)} for r in design.remedies
@@ -260,25 +271,6 @@ def _measurement(m: Measurement) -> dict[str, Any]:
     return {"run": m.run, "observables": list(m.observables), "t": m.time, "count": m.count}
 
 
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def settling_sentence(found: Settlement) -> str:
-    """Return the sentence on a measurement that distinguishes several solutions."""
-    unit = f" {found.time_unit}" if found.time_unit else ""
-    values = _joined([significant(v, 3) for v in found.predictions])
-    tells = "tells" if found.distance >= CLEARLY else "tells most, though not surely, of"
-    count = len(found.predictions)
-    apart = " apart" if found.distance >= CLEARLY else ""
-    noise = ", which is assumed" if found.assumed else ""
-    return (
-        f'Measuring {found.observable} at {significant(found.time, 3)}{unit} in "'
-        f'{found.experiment}" {tells} the {count} solutions{apart}: they predict {values}, and a '
-        f"measurement scatters by {significant(found.sd, 2)}{noise}."
-    )
-
-
 # Parts of sentences -----------------------------------------------------------------------------
 
 
@@ -288,16 +280,18 @@ def _measuring(design: DesignData) -> str:
     before = "" if design.time_unit else "t = "
     parts = []
     for k, run in enumerate(design.runs):
-        own: dict[tuple[str, ...], list[str]] = {}
+        own: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         for m in design.measurements:
             if m.run == k:
                 often = TIMES_IN_WORDS.get(m.count, f" {m.count} times")
-                own.setdefault(m.observables, []).append(f"{significant(m.time, 3)}{often}")
-        texts = [
-            f"{_joined(list(names))} at {before}{_joined(times)}{unit}"
-            for names, times in own.items()
-        ]
-        parts.append(_joined(texts) + _where(run, design.runs))
+                own.setdefault(m.observables, []).append((significant(m.time, 3), often))
+        texts = []
+        for names, times in own.items():
+            repeated = any(often for _, often in times)
+            # A unit stands before "twice", and after the last of several times.
+            told = joined([f"{t}{unit if repeated else ''}{often}" for t, often in times])
+            texts.append(f"{joined(list(names))} at {before}{told}{'' if repeated else unit}")
+        parts.append(joined(texts) + _where(run, design.runs))
     return "; ".join(parts) if len(parts) > 1 else parts[0]
 
 
@@ -326,13 +320,6 @@ def _end(value: float) -> str:
     if math.isinf(value):
         return "-inf" if value < 0 else "inf"
     return significant(value, 3)
-
-
-def _joined(parts: Sequence[str]) -> str:
-    """Return a list in words: "a, b and c"."""
-    if len(parts) < 2:
-        return "".join(parts)
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _points(design: DesignData) -> str:

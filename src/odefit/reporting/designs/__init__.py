@@ -1,0 +1,1 @@
+"""Designs in words, as tables and as JSON."""
