@@ -43,6 +43,8 @@ class Segment:
     @cached_property
     def smooth_parts(self) -> list[SmoothPart]:
         """The segment cut at its breakpoints, in the order of time."""
+        if not len(self.breakpoints):
+            return [SmoothPart(self.start, self.times, self.polynomials[0], True)]
         parts = []
         start, first = self.start, 0
         ends = np.append(self.breakpoints, self.times[-1])
@@ -213,6 +215,8 @@ def segment_between(
     condition: Condition, inputs: tuple[str, ...], start: float, times: Array
 ) -> Segment:
     """Return the segment from `start` through `times`, with the inputs of the condition."""
+    if not inputs:
+        return Segment(float(start), times, np.zeros(0), np.zeros((1, 0, 5)))
     given = [condition.inputs[name] for name in inputs]
     corners = np.unique(np.concatenate([np.zeros(0), *(g.corners for g in given)]))
     breakpoints = corners[(corners > start) & (corners < times[-1])]

@@ -57,6 +57,17 @@ class MovingExpression:
         values_along = self._expression.evaluate({**values, TIME: times}, NUMPY)
         return np.array(np.broadcast_to(values_along, times.shape), dtype=float)
 
+    def at(self, time: float, vector: Array, now: Values) -> float:
+        """Return the number at a time."""
+        return float(self._expression.evaluate(self._values(time, vector, now), NUMPY))
+
+    def _values(self, time: float, vector: Array, now: Values) -> dict[str, Any]:
+        """Return the values of the expression's names at a time, and the time."""
+        values: dict[str, Any] = {n: now.states[i] for n, i in self._states}
+        values |= {n: now.scalars[j] for n, j in self._scalars}
+        values |= zip(self._others, self._binding(vector), strict=True)
+        return values | _clock(self._inputs, time)
+
     def with_rates(
         self, times: Array, vector: Array, states: Array, scalars: Array, speeds: Array, h: Array
     ) -> tuple[Array, Array]:
@@ -73,26 +84,33 @@ class MovingExpression:
         self, time: float, vector: Array, sizes: Array, now: Values, rates: Array
     ) -> Moving:
         """Return the number at a time, where the states change with `rates`, shape (n,)."""
-        values: dict[str, Any] = {n: now.states[i] for n, i in self._states}
-        values |= {n: now.scalars[j] for n, j in self._scalars}
-        values |= zip(self._others, self._binding(vector), strict=True)
-        at = np.array([time])
-        values |= {n: given(at)[0] for n, given in self._inputs.items()}
-        value, partials = self._gradient({**values, TIME: np.float64(time)})
+        value, rate, partials = self._with_rate(time, vector, now, rates)
         rows = {n: now.sensitivities[i] for n, i in self._states}
         rows |= {n: now.scalar_sensitivities[j] for n, j in self._scalars}
         by_unknown = self._binding.derivative(vector, self._unknowns) * sizes
         rows |= zip(self._others, by_unknown, strict=True)
-        speeds: dict[str, float] = {n: rates[i] for n, i in self._states}
-        speeds |= {n: input_rate(given, time) for n, given in self._inputs.items()}
-        speeds[TIME] = 1.0
-        changes, rate = np.zeros(len(sizes)), 0.0
+        changes = np.zeros(len(sizes))
         for other, partial in partials.items():
             if other in rows:
                 changes = changes + np.where(rows[other] == 0.0, 0.0, partial * rows[other])
-            if speeds.get(other):
-                rate += float(partial) * speeds[other]
-        return Moving(float(value), changes, rate)
+        return Moving(value, changes, rate)
+
+    def value_and_rate(
+        self, time: float, vector: Array, now: Values, rates: Array
+    ) -> tuple[float, float]:
+        """Return the number and its derivative in time, without its changes with unknowns."""
+        return self._with_rate(time, vector, now, rates)[:2]
+
+    def _with_rate(
+        self, time: float, vector: Array, now: Values, rates: Array
+    ) -> tuple[float, float, Mapping[str, Any]]:
+        """Return the number, its derivative in time, and its partial derivatives by name."""
+        value, partials = self._gradient(self._values(time, vector, now))
+        speeds: dict[str, float] = {n: rates[i] for n, i in self._states}
+        speeds |= {n: input_rate(given, time) for n, given in self._inputs.items()}
+        speeds[TIME] = 1.0
+        moving = [(partial, speeds[n]) for n, partial in partials.items() if speeds.get(n)]
+        return float(value), sum((float(p) * speed for p, speed in moving), 0.0), partials
 
 
 def input_rate(given: Input, time: float) -> float:
@@ -126,6 +144,20 @@ def rates_of(
     values |= {n: given(times) for n, given in inputs.items()}
     rates = field.rhs({**values, TIME: times}, NUMPY)
     return np.stack([np.broadcast_to(f, times.shape) for f in rates], axis=1)
+
+
+def rates_at(field: VectorField, inputs: Mapping[str, Input], time: float, now: Values) -> Array:
+    """Return the derivatives of the states at a time, shape (n,)."""
+    values: dict[str, Any] = dict(zip(field.states, now.states, strict=True))
+    values |= zip(field.algebraic, now.algebraic, strict=True)
+    values |= zip(field.scalars, now.scalars, strict=True)
+    return np.array(field.rhs(values | _clock(inputs, time), NUMPY), dtype=float)
+
+
+def _clock(inputs: Mapping[str, Input], time: float) -> dict[str, Any]:
+    """Return the time and the values of inputs at it."""
+    at = np.array([time])
+    return {TIME: at[0], **{n: given(at)[0] for n, given in inputs.items()}}
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from odefit.simulation.events.triggers import (
     MovingExpression,
     Trigger,
     clock_of,
-    rates_of,
+    rates_at,
     text_of,
 )
 from odefit.simulation.propagation.propagation import Propagation
@@ -220,13 +220,12 @@ class LocatedEvents:
 
     def _first(self, walk: Walk, ready: Sequence[Due]) -> Due:
         """Return the event of highest priority, a random one of equal given priorities (SBML)."""
-        at, states = np.array([walk.time]), walk.now.states[None]
         best, candidates = -np.inf, list(ready)
         for due in ready:
             _, given = self.waiting[due.number]
             rank = 0.0
             if given is not None:
-                rank = float(given.along(at, self.vector, states, walk.now.scalars)[0])
+                rank = given.at(walk.time, self.vector, walk.now)
             candidates = [*candidates, due] if rank == best else candidates
             if rank > best:
                 best, candidates = rank, [due]
@@ -272,16 +271,11 @@ class LocatedEvents:
         switching = self.propagation.rates(time, now)
         if switching is not None:
             return switching
-        inputs, at = self.condition.inputs, np.array([time])
-        states, algebraic = now.states[None], now.algebraic[None]
-        return np.asarray(rates_of(self.field, inputs, at, states, now.scalars, algebraic)[0])
+        return rates_at(self.field, self.condition.inputs, time, now)
 
     def _values(self, walk: Walk) -> Array:
         """Return the compared quantities, shape (comparisons,)."""
-        at, states = np.array([walk.time]), walk.now.states[None]
-        return np.array(
-            [d.along(at, self.vector, states, walk.now.scalars)[0] for d in self.differences]
-        )
+        return np.array([d.at(walk.time, self.vector, walk.now) for d in self.differences])
 
     def flags(self, walk: Walk, before: Array | None = None, driver: int = -1) -> BoolArray:
         """Return which comparisons hold from now on.
@@ -299,7 +293,7 @@ class LocatedEvents:
         speed = self.rates(walk.time, walk.now)
         near = NOISE * max(abs(walk.time), self.span)
         for k, moving in enumerate(self.differences):
-            rate = moving(walk.time, self.vector, self.sizes, walk.now, speed).rate
+            _, rate = moving.value_and_rate(walk.time, self.vector, walk.now, speed)
             small = near * abs(rate)
             at_zero = k == driver or abs(values[k]) <= small
             if at_zero and rate:

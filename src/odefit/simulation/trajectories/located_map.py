@@ -57,6 +57,14 @@ from odefit.simulation.trajectories.trajectory import (
 MONITORED = 64
 """Number of points in the time ahead between which changes of conditions are sought."""
 
+FRACTIONS = np.concatenate(
+    [
+        np.geomspace(1e-6, 1.0 / MONITORED, 8, endpoint=False),
+        np.linspace(0.0, 1.0, MONITORED + 1)[1:],
+    ]
+)
+"""These points, as fractions of the time ahead; close to its beginning there are more."""
+
 REFINEMENTS = 6  # rounds of adding points where a condition may have changed twice
 
 
@@ -281,16 +289,16 @@ class _LocatedCourse:
         if end > stop - NOISE * (stop - walk.time):
             end = stop
         start, outputs = walk.time, self.times[(self.times > walk.time) & (self.times <= end)]
-        early = np.geomspace(1e-6, 1.0 / MONITORED, 8, endpoint=False)
-        fractions = np.concatenate([early, np.linspace(0.0, 1.0, MONITORED + 1)[1:]])
-        inside = start + fractions * (end - start) if end - start > NOISE * self.span else outputs
+        inside = start + FRACTIONS * (end - start) if end - start > NOISE * self.span else outputs
         grid = np.unique(np.concatenate([outputs, inside[inside < end], [end]]))
         for refinement in range(REFINEMENTS + 1):
             solution = self._integrated(walk, grid, True)
             times, values, rates = self._differences(walk, grid, solution)
             more = [near_extrema(times, v, r) for v, r in zip(values, rates, strict=True)]
-            added = np.setdiff1d(np.concatenate([np.zeros(0), *more]), grid)
-            if not len(added) or refinement == REFINEMENTS:
+            if refinement == REFINEMENTS or not any(map(len, more)):
+                break
+            added = np.setdiff1d(np.concatenate(more), grid)
+            if not len(added):
                 break
             grid = np.union1d(grid, added)
         holds = np.array([c.holds(v) for c, v in zip(whole._comparisons, values, strict=True)])
@@ -298,7 +306,8 @@ class _LocatedCourse:
         truths = np.array([np.broadcast_to(t.holds(holds), times.shape) for t in whole._triggers])
         fired = np.flatnonzero((truths[:, 1:] & ~truths[:, :-1]).any(axis=0))
         last = int(fired[0]) if len(fired) else len(grid)  # grid points before the first event
-        kept = np.flatnonzero(np.isin(grid[:last], outputs))
+        kept = np.searchsorted(grid, outputs)
+        kept = kept[kept < last]
         self.recording.times_of(grid[kept], walk.now, solution, kept)
         if last:
             self._move(walk, float(grid[last - 1]), solution, last - 1)
@@ -338,14 +347,13 @@ class _LocatedCourse:
         holds_at = [c.holds for c in whole._comparisons]
         roots = [cubic_root(holds_at[k], times, values[k], rates[k]) for k in changed]
         flags = walk.flags.copy()
-        driver = int(changed[0])
-        for place in np.argsort(roots, kind="stable"):
+        place, driver = 0, int(changed[0])
+        for place in np.argsort(roots, kind="stable").tolist():
             driver = int(changed[place])
             flags[driver] = not flags[driver]
             if (self.events.truths(flags) & ~before).any():
                 break
-        guess = cubic_root(holds_at[driver], times, values[driver], rates[driver])
-        self._to_root(walk, driver, float(times[1]), guess)
+        self._to_root(walk, driver, float(times[1]), roots[place])
         walk.flags = flags
         soon = self.events.near(walk.time)
         stuck = walk.last[0] == driver and walk.time - walk.last[1] <= soon
@@ -370,13 +378,15 @@ class _LocatedCourse:
         moving = self.whole._differences[driver]
         start, before = walk.time, bool(walk.flags[driver])
         small = self.events.near(high)
+        last: tuple[float, SegmentSolution] | None = None  # what was integrated last, and its end
 
         def at(time: float) -> tuple[float, float]:
+            nonlocal last
             solution = self._integrated(walk, np.array([time]))
+            last = time, solution
             there = solution.at(-1, walk.now)
             speed = self.events.rates(time, there, solution.arrival)
-            moved = moving(time, self.vector, self.sizes, there, speed)
-            return moved.value, moved.rate
+            return moving.value_and_rate(time, self.vector, there, speed)
 
         time = change_time(
             at,
@@ -392,9 +402,12 @@ class _LocatedCourse:
             time = float(same[0])
         if time - start <= small:
             return  # an event at the very beginning of the span
-        solution = self._integrated(walk, np.array([time]))
         at_data = self.times[(self.times > start) & (self.times <= time)]
         if len(at_data):
             solution = self._integrated(walk, np.unique(np.append(at_data, time)))
             self.recording.times_of(at_data, walk.now, solution, np.arange(len(at_data)))
+        elif last is not None and last[0] == time:
+            solution = last[1]
+        else:
+            solution = self._integrated(walk, np.array([time]))
         self._move(walk, time, solution, -1)
