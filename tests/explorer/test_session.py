@@ -414,3 +414,16 @@ def test_a_scenario_has_other_constants_inputs_and_doses_beside_the_first() -> N
     # The first stays as it was.
     first = session.curves(request)["experiments"]["run"]["states"]["x"][-1]
     assert first == pytest.approx(10 * np.exp(-1.5), rel=1e-6)
+
+
+def test_figures_are_those_of_the_result(file: Path) -> None:
+    problem = odefit.load(file)
+    none = Session(problem)
+    with pytest.raises(odefit.InputError, match="there is no fit yet"):
+        none.figure({"kind": "starts"})
+    result = odefit.fit(problem, seed=1, jobs=1)
+    session = Session(problem, result)
+    for kind in ("overlay", "ensemble", "forecast", "starts", "parallel", "diagnostics"):
+        assert session.figure({"kind": kind})["svg"].rstrip().endswith("</svg>")
+    with pytest.raises(odefit.InputError, match="figure: 'pie' is not known"):
+        session.figure({"kind": "pie"})

@@ -139,8 +139,7 @@ def test_a_figure_shows_runs_inputs_and_new_measurements(result: Result, tmp_pat
     table = {"t": [0.0, 3.0, 6.0], "u": [1.0, 2.0, 1.0], "x": [np.nan, 4.0, 5.0]}
     figure = result.plot_predictions(["u = 1", Scenario("new", data=table)])
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["x", "u"]
-    legend = figure.axes[0].get_legend()
-    assert legend is not None
+    (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["u = 1", "new"]
     squares = [line for line in figure.axes[0].lines if line.get_marker() == "s"]
     assert np.isfinite(np.asarray(squares[0].get_ydata(), dtype=float)).sum() == 2

@@ -61,6 +61,8 @@ OPTIONS = {
     "log_y": ("fit",),
     "until": ("fit",),
     "share_axes": ("fit",),
+    "inputs": ("fit",),
+    "overlay": ("fit",),
 }
 """Options that apply to some figures only."""
 
@@ -118,6 +120,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "observable",
     )
     parser.add_argument(
+        "--overlay",
+        action="store_true",
+        help="of a fit: all experiments in one panel for each observable",
+    )
+    parser.add_argument(
+        "--inputs",
+        action="store_true",
+        help="of a fit: panels of inputs and doses, which --overlay and --scenario always have",
+    )
+    parser.add_argument(
         "--log-y", action="store_true", help="of a fit: a logarithmic vertical axis"
     )
 
@@ -169,8 +181,11 @@ def _predicted(result: Result, options: argparse.Namespace) -> Figure:
     from odefit.reporting.figures.predictions import plot_predictions
     from odefit.result.result_figures import canvas_of
 
-    if options.until is not None or options.share_axes:
-        raise InputError("--until, --share-axes: belong to a fit; a scenario gives its own times")
+    if options.until is not None or options.share_axes or options.overlay:
+        raise InputError(
+            "--until, --share-axes, --overlay: belong to a fit; scenarios give their times, and "
+            "are drawn together"
+        )
     if options.experiment is not None:
         raise InputError("--experiment: a scenario names its experiment itself")
     with progress_line("drawing ...") as report:
@@ -186,9 +201,33 @@ def _predicted(result: Result, options: argparse.Namespace) -> Figure:
         )
 
 
+def _overlaid(result: Result, options: argparse.Namespace) -> Figure:
+    """Draw all experiments in one panel for each observable."""
+    from odefit.methods.running.control import Control
+    from odefit.reporting.figures.predictions import plot_overlay
+    from odefit.result.result_figures import canvas_of
+
+    if options.share_axes:
+        raise InputError("--share-axes: experiments that are drawn together have the same axes")
+    with progress_line("drawing ...") as report:
+        return plot_overlay(
+            result,
+            options.experiment,
+            options.observable,
+            band=options.band or "linear",
+            until=options.until,
+            canvas=canvas_of(options.width, None, None),
+            log_y=options.log_y,
+            control=Control(report=report),
+            say=lambda sentence: print(f"note: {sentence}", file=sys.stderr),
+        )
+
+
 def _drawn(result: Result, options: argparse.Namespace) -> Figure:
     if options.scenario:
         return _predicted(result, options)
+    if options.overlay:
+        return _overlaid(result, options)
     if options.what == "fit":
         from odefit.methods.running.control import Control
         from odefit.reporting.figures.fit import plot_fit
@@ -205,6 +244,7 @@ def _drawn(result: Result, options: argparse.Namespace) -> Figure:
                 log_y=options.log_y,
                 until=options.until,
                 share_axes=options.share_axes,
+                inputs=options.inputs,
                 control=Control(report=report),
                 say=lambda sentence: print(f"note: {sentence}", file=sys.stderr),
             )

@@ -41,6 +41,7 @@ def application(session: Session, leave: Callable[[], None]) -> Starlette:
         "scenario": session.scenario,
         "sensitivities": session.sensitivities,
         "plane": session.plane,
+        "figure": session.figure,
         "fit/start": session.start_fit,
         "fit/stop": lambda _: session.stop_fit(),
         "guesses/propose": session.propose_guesses,

@@ -27,6 +27,7 @@ from odefit.explorer.page_data import (
     sensitivities_data,
 )
 from odefit.explorer.phase_plane import phase_plane, why_no_field
+from odefit.explorer.result_figures import figure_svg
 from odefit.explorer.scenarios import with_scenario
 from odefit.explorer.sensitivity_curves import sensitivity_curves
 from odefit.explorer.sliders import first_values, misplaced, sliders
@@ -63,6 +64,7 @@ class Session:
         self._sliders = sliders(problem, start)
         self.values = dict(zip(problem.keys, start.tolist(), strict=True))
         self._lock = threading.Lock()
+        self._drawing = threading.Lock()
         self._model = LiveModel(problem)
         self._result_model: LiveModel | None = None
         self._scenario: tuple[dict[str, dict[str, float]], LiveModel] | None = None
@@ -181,6 +183,12 @@ class Session:
         vector = self._vector(request)
         found = phase_plane(field, condition, vector, names, (box[0], box[1], box[2], box[3]))
         return plane_data(found)
+
+    def figure(self, request: Mapping[str, Any]) -> Json:
+        """Return a figure of the last fit, or of the saved result, as SVG."""
+        result = self.last_fit or self.result
+        with self._drawing:
+            return {"svg": figure_svg(result, str(request.get("kind", "")))}
 
     def start_fit(self, request: Mapping[str, Any]) -> Json:
         """Begin a fit from the values of the request, some of which may be fixed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from odefit.common.errors import InputError
 from odefit.common.packages import require
 from odefit.result_data import ResultData
 
@@ -39,6 +40,8 @@ class ResultFigures:
         validation: Any = None,
         until: float | None = None,
         share_axes: bool = False,
+        inputs: bool = False,
+        overlay: bool = False,
         width: Width | None = None,
         figure: Figure | SubFigure | None = None,
         ax: Axes | None = None,
@@ -62,6 +65,11 @@ class ResultFigures:
             None; the background beyond the measurements is grey.
         share_axes
             Whether all panels share their times, and panels of one observable their values.
+        inputs
+            Whether inputs, doses and constants that events change have panels, too.
+        overlay
+            Whether all experiments are in one panel for each observable, a colour each, with the
+            inputs and doses; bands are linear if `band` is None.
         width, figure, ax
             See :class:`odefit.result.result_figures.ResultFigures`; ``ax`` where there is one
             panel.
@@ -72,6 +80,15 @@ class ResultFigures:
             An argument is invalid.
         """
         canvas = canvas_of(width, figure, ax)
+        if overlay:
+            if validation is not None or share_axes:
+                raise InputError("overlay: leave out validation and share_axes")
+            from odefit.reporting.figures.predictions import plot_overlay
+
+            return plot_overlay(
+                _data(self), experiment, observables, band=band or "linear", level=level,
+                until=until, canvas=canvas,
+            )  # fmt: skip
         from odefit.reporting.figures.fit import plot_fit
 
         return plot_fit(
@@ -83,6 +100,7 @@ class ResultFigures:
             validation=validation,
             until=until,
             share_axes=share_axes,
+            inputs=inputs,
             canvas=canvas,
         )
 

@@ -2,6 +2,7 @@
 
 import { get, post, Refusal } from "./api.js";
 import { CompareView } from "./compare.js";
+import { FiguresView } from "./figures.js";
 import { Fitting } from "./fitting.js";
 import { curvesOfSnapshots, Live } from "./live.js";
 import { short } from "./numbers.js";
@@ -77,6 +78,7 @@ class Page {
       views.phase = { title: "Phase plane", view: new PhaseView(this.state), single: true, parts: ["states"] };
     }
     views.sensitivities = { title: "Sensitivities", view: new SensitivitiesView(this.state), single: true };
+    views.figures = { title: "Figures", view: new FiguresView(this.state) };
     views.compare = { title: "Compare", view: new CompareView(this.state) };
     return views;
   }

@@ -24,6 +24,7 @@ from odefit.methods.fit_quality.goodness_verdict import degrees_in_words
 from odefit.problem.parameters import Unknown
 from odefit.reporting import sentences
 from odefit.reporting.curves import DENSE, Curve, fit_curves
+from odefit.reporting.documents.fit_panels import driving_panels, fit_panels, overlay
 from odefit.reporting.documents.svg import Drawing, drawing
 from odefit.reporting.figures import (
     bounds,
@@ -136,7 +137,9 @@ def environment() -> Environment:
         "drawing": drawing,
         "findings": sentences.findings,
         "fit_curves": report_curves,
-        "fit_panels": _fit_panels,
+        "fit_panels": fit_panels,
+        "driving_panels": driving_panels,
+        "overlay": overlay,
         "most_rows": MAX_ROWS,
         "no_number": NO_NUMBER,
         "policy": POLICY,
@@ -295,16 +298,6 @@ def report_curves(result: ResultData, forward: ForwardMap | None) -> tuple[list[
     curves = list(fit_curves(result, bands=bands, level=level, forward=forward))
     curves = with_functions(curves, result, None, bands, level, forward=forward)
     return curves, [*refusal, *fit.curve_notes(result, curves)]
-
-
-def _fit_panels(curves: Sequence[Curve]) -> list[tuple[str, list[Drawing]]]:
-    """Return the panels of each experiment."""
-    groups: dict[str, list[Drawing]] = {}
-    for index, curve in enumerate(curves):
-        title = f"{curve.observable} in experiment {curve.experiment}: data and fitted model"
-        drawn = drawing(fit.panel_figure(curve), f"fit{index}", title)
-        groups.setdefault(curve.experiment, []).append(drawn)
-    return list(groups.items())
 
 
 def _residual_groups(result: ResultData, forward: ForwardMap | None) -> dict[str, Any]:

@@ -18,10 +18,11 @@ from odefit.common.errors import InputError
 from odefit.common.option_checks import check_level
 from odefit.methods.running.control import Control
 from odefit.reporting.curves import Curve, fit_curves
+from odefit.reporting.driving import Driving, driving
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
 from odefit.reporting.figures.density import draw_density
-from odefit.reporting.figures.function_curves import with_functions
+from odefit.reporting.figures.function_curves import draw_driving, with_functions
 from odefit.reporting.prediction_notes import band_notes, beyond_the_data
 from odefit.reporting.predictions import BandKind, band_source, validation_series
 from odefit.result_data import ResultData
@@ -55,6 +56,7 @@ def plot_fit(
     log_y: bool = False,
     until: float | None = None,
     share_axes: bool = False,
+    inputs: bool = False,
     control: Control | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Figure:
@@ -62,7 +64,8 @@ def plot_fit(
 
     The panels of one experiment form a row where possible. With ``log_y`` the vertical axes are
     logarithmic; with ``share_axes`` all panels share their times, and panels of an observable their
-    values. Curves extend to the time ``until``, with linear bands unless others are given.
+    values. Curves extend to the time ``until``, with linear bands unless others are given. With
+    ``inputs``, those and doses have panels of their own after all others.
     ``control`` receives the progress of bands. `say` is called with sentences on anything
     unexpected.
     """
@@ -92,22 +95,52 @@ def plot_fit(
     left_out = len(curves) - MAX_PANELS
     shown = curves[:MAX_PANELS]
     several = len({c.experiment for c in shown}) > 1
+    given = driving_of(result, curves, until) if inputs else []
+    given = given[: MAX_PANELS - len(shown)]
     with style.plain_style():
         rows = canvas.panels(
-            len(shown), column_count(shown), PANEL_SIZE, more=0.65 if left_out > 0 else 0.35
+            len(shown) + len(given),
+            column_count(shown),
+            PANEL_SIZE,
+            more=0.65 if left_out > 0 else 0.35,
         )
         panels = [axes for row in rows for axes in row]
-        for axes, curve in zip(panels, shown, strict=True):
+        for axes, curve in zip(panels, shown, strict=False):
             draw_panel(axes, curve, several, log_y)
+        for axes, one in zip(panels[len(shown) :], given, strict=True):
+            draw_driving_panel(axes, one, several)
         style.label_outside(rows)
         if share_axes:
-            _share(panels, shown)
+            _share(panels[: len(shown)], shown)
         canvas.legend(panels, legend_handles(shown, level))
         if left_out > 0:
             panels[0].figure.suptitle(
                 f"the first {MAX_PANELS} of {len(curves)} panels", fontsize=9.0
             )
         return canvas.finish(panels[0])
+
+
+def driving_of(
+    result: ResultData, curves: Sequence[Curve], until: float | None = None
+) -> list[Driving]:
+    """Return inputs and doses of the experiments of some curves, as far as these extend."""
+    found: list[Driving] = []
+    vector = result.best.vector if result.solutions else np.zeros(len(result.problem.unknowns))
+    for experiment in dict.fromkeys(curve.experiment for curve in curves):
+        condition = result.problem.condition(experiment)
+        end = condition.end if until is None else max(condition.end, until)
+        found += driving(result.problem, condition, vector, end)
+    return found
+
+
+def draw_driving_panel(axes: Axes, one: Driving, several: bool) -> None:
+    """Draw an input, doses or a constant of one experiment, which the title names if asked."""
+    draw_driving(axes, [one], [style.INK])
+    if several:
+        title = f"{axes.get_title('left')} · {style.shorten(one.experiment, 24)}"
+        axes.set_title(
+            style.plain(title), loc="left", fontsize=9.5, color=style.INK, parse_math=False
+        )
 
 
 def check_until(until: float) -> None:
@@ -181,6 +214,14 @@ def panel_figure(curve: Curve) -> style.Plot:
     with style.plain_style():
         figure, axes = style.panel_axes(*PANEL_SIZE, left=0.72)
         draw_panel(axes, curve, several=False)
+    return figure
+
+
+def driving_figure(one: Driving) -> style.Plot:
+    """Return the panel of an input, doses or a constant as a figure of its own."""
+    with style.plain_style():
+        figure, axes = style.panel_axes(*PANEL_SIZE, left=0.72)
+        draw_driving(axes, [one], [style.INK])
     return figure
 
 

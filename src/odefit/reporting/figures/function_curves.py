@@ -1,4 +1,4 @@
-"""Curves of estimated functions: of time, or of the state that they depend on, with their bands."""
+"""Curves of functions: estimated ones with their bands, and the inputs and doses of runs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from odefit.assessment.predictions.bands import Band, BandSource
 from odefit.common.arrays import Array
 from odefit.problem.condition import Condition
 from odefit.problem.unknown_functions.expansion import Expansion
 from odefit.reporting.curves import Curve, calendar_on, fine_times, spreads_over_decades
+from odefit.reporting.driving import Driving, DrivingKind
+from odefit.reporting.figures import style
 from odefit.reporting.predictions import band_source
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, ForwardMap, simulated
+
+MARGIN = 0.05
+"""Margin of the times of inputs and doses, relative to those of the run."""
 
 
 def with_functions(
@@ -120,3 +126,30 @@ def _against(curve: Curve, name: str, unit: str, values: Array) -> Curve:
         log_time=False,
         calendar=None,
     )
+
+
+def draw_driving(axes: Axes, curves: Sequence[Driving], colours: Sequence[str]) -> None:
+    """Draw the same input, doses or constant in several runs, a colour each.
+
+    Doses are stems of the height of their amounts, constants are steps.
+    """
+    for one, colour in zip(curves, colours, strict=True):
+        if one.kind is DrivingKind.DOSE:
+            axes.vlines(one.times, 0.0, one.values, color=colour, linewidth=1.4)
+            axes.plot(one.times, one.values, "o", color=colour, markersize=3.0)
+        else:
+            axes.plot(one.times, one.values, color=colour, linewidth=1.2)
+    first = curves[0]
+    title = f"doses into {first.name}" if first.kind is DrivingKind.DOSE else first.name
+    axes.set_title(
+        style.plain(style.shorten(title)), loc="left", fontsize=9.5, color=style.INK,
+        parse_math=False,
+    )  # fmt: skip
+    label = "amount" if first.kind is DrivingKind.DOSE else first.name
+    axes.set_ylabel(style.with_unit(label, first.unit), parse_math=False)
+    axes.set_xlabel(style.time_label(first.time_unit), parse_math=False)
+    style.dress(axes)
+    start, end = min(c.span[0] for c in curves), max(c.span[1] for c in curves)
+    axes.set_xlim(start - MARGIN * (end - start), end + MARGIN * (end - start))
+    if first.kind is DrivingKind.DOSE:
+        axes.set_ylim(0.0, None)

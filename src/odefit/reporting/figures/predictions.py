@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from odefit.assessment.predictions.bands import Band
 from odefit.assessment.predictions.prediction_runs import Run
@@ -21,9 +23,11 @@ from odefit.problem.building.times import with_times
 from odefit.problem.calendars import calendar_of
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
+from odefit.reporting.driving import Driving, driving
 from odefit.reporting.figures import style
-from odefit.reporting.figures.canvas import SCREEN, Canvas
-from odefit.reporting.figures.fit import PANEL_SIZE
+from odefit.reporting.figures.canvas import MOST_ENTRIES, SCREEN, Canvas
+from odefit.reporting.figures.fit import PANEL_SIZE, check_until
+from odefit.reporting.figures.function_curves import draw_driving
 from odefit.reporting.predictions import BandKind, predicted
 from odefit.result_data import ResultData
 
@@ -31,7 +35,10 @@ MOST_COLUMNS = 3
 """Largest number of panels side by side."""
 
 MANY_RUNS = len(style.SERIES)
-"""Number of runs with colours of their own."""
+"""Number of runs with colours of their own and bands; more have the colours of a scale."""
+
+MOST_RUNS = 60
+"""Largest number of runs in a figure."""
 
 
 def plot_predictions(
@@ -60,37 +67,111 @@ def plot_predictions(
     found = predicted(result, times, level, experiment, band, control, chosen, dense=True)
     for sentence in found.notes:
         say(sentence)
-    if len(found.runs) > MANY_RUNS:
-        raise InputError(f"a figure shows {MANY_RUNS} runs at most, there are {len(found.runs)}")
-    inputs = list(found.problem.model.inputs)
-    count = len(chosen) + len(inputs)
+    if len(found.runs) > MOST_RUNS:
+        raise InputError(f"a figure shows {MOST_RUNS} runs at most, there are {len(found.runs)}")
+    colours = run_colours(len(found.runs))
+    groups = _driving_of(found.problem, found.runs, result.best.vector)
+    count = len(chosen) + len(groups)
     with style.plain_style():
         rows = canvas.panels(count, min(count, MOST_COLUMNS), PANEL_SIZE, more=0.3)
         panels = [axes for row in rows for axes in row]
         for axes, name in zip(panels, chosen, strict=False):
             for number, (run, bands) in enumerate(zip(found.runs, found.bands, strict=True)):
                 one = next(band for band in bands if band.name == name)
-                _draw_run(axes, found.problem, run, one, style.SERIES[number])
+                _draw_run(axes, run, one, colours[number], bands=len(found.runs) <= MANY_RUNS)
             _label(axes, found.problem, name, found.runs, log_y)
-        for axes, name in zip(panels[len(chosen) :], inputs, strict=True):
-            for number, run in enumerate(found.runs):
-                _draw_input(axes, run, name, style.SERIES[number])
-            _label(axes, found.problem, name, found.runs, False)
+        for axes, group in zip(panels[len(chosen) :], groups, strict=True):
+            draw_driving(axes, [one for _, one in group], [colours[k] for k, _ in group])
         style.label_outside(rows)
-        panels[0].legend(frameon=False, fontsize=style.SMALL_FONT)
+        canvas.legend(panels, run_handles([r.condition.name for r in found.runs], colours))
         return canvas.finish(panels[0])
 
 
-def _draw_run(axes: Axes, problem: Problem, run: Run, band: Band, colour: str) -> None:
-    """Draw one curve with its bands, its measurements and the times of events."""
+def plot_overlay(
+    result: ResultData,
+    experiment: str | None = None,
+    observables: Collection[str] | None = None,
+    *,
+    band: BandKind = "linear",
+    level: float = 0.95,
+    until: float | None = None,
+    canvas: Canvas = SCREEN,
+    log_y: bool = False,
+    control: Control | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Figure:
+    """Draw all experiments, or one, in one panel for each measured observable.
+
+    Curves extend to the time ``until``.
+    """
+    problem = result.problem
+    conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
+    times = None
+    measured = {name for c in conditions for name in c.series}
+    if observables is None:
+        observables = [name for name in problem.model.observables if name in measured]
+    if until is not None:
+        check_until(until)
+        times = [max(until, *(c.end for c in conditions))]
+    return plot_predictions(
+        result,
+        [c.name for c in conditions],
+        observables,
+        times=times,
+        band=band,
+        level=level,
+        canvas=canvas,
+        log_y=log_y,
+        control=control,
+        say=say,
+    )
+
+
+def run_colours(count: int) -> list[str]:
+    """Return a colour for each of some runs: those of series, or of a scale where these end."""
+    if count <= MANY_RUNS:
+        return list(style.SERIES[:count])
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    scale = colormaps["viridis"]
+    return [to_hex(scale(0.9 * k / (count - 1))) for k in range(count)]
+
+
+def run_handles(names: Sequence[str], colours: Sequence[str]) -> list[Artist]:
+    """Return the entries of the legend for runs, the first ones where there are many."""
+    found: list[Artist] = []
+    for name, colour in list(zip(names, colours, strict=True))[:MOST_ENTRIES]:
+        label = style.plain(style.shorten(name))
+        found.append(Line2D([], [], color=colour, marker="o", markersize=3.0, label=label))
+    if len(names) > MOST_ENTRIES:
+        label = f"and {len(names) - MOST_ENTRIES} more"
+        found.append(Line2D([], [], linestyle="none", label=label))
+    return found
+
+
+def _driving_of(
+    problem: Problem, runs: Sequence[Run], vector: Array
+) -> list[list[tuple[int, Driving]]]:
+    """Return inputs and doses of the runs, by name, with the number of the run."""
+    groups: dict[tuple[str, str], list[tuple[int, Driving]]] = {}
+    for number, run in enumerate(runs):
+        finite = run.times[np.isfinite(run.times)]
+        end = float(finite.max(initial=run.condition.t0))
+        for one in driving(problem, run.condition, vector, end):
+            groups.setdefault((one.kind, one.name), []).append((number, one))
+    return list(groups.values())
+
+
+def _draw_run(axes: Axes, run: Run, band: Band, colour: str, *, bands: bool) -> None:
+    """Draw one curve, its measurements, the times of events and its `bands`."""
     finite = np.isfinite(band.times)
     times = band.times[finite]
-    for (low, high), alpha in ((band.prediction, 0.1), (band.confidence, 0.28)):
+    for (low, high), alpha in ((band.prediction, 0.1), (band.confidence, 0.28)) if bands else ():
         axes.fill_between(
             times, low[finite], high[finite], color=colour, alpha=alpha, linewidth=0, zorder=1.5
         )
-    label = style.plain(style.shorten(run.condition.name))
-    axes.plot(times, band.values[finite], color=colour, linewidth=1.4, zorder=3, label=label)
+    axes.plot(times, band.values[finite], color=colour, linewidth=1.4, zorder=3)
     for moment in {t for t, _ in run.condition.events if times[0] <= t <= times[-1]}:
         axes.axvline(moment, ymax=0.03, color=colour, linewidth=0.7, zorder=1)
     points, marker = measured_in(run, band.name)
@@ -126,20 +207,10 @@ def measured_in(run: Run, observable: str) -> tuple[tuple[Array, Array], str]:
     return (columns[0], columns[1]), "s"
 
 
-def _draw_input(axes: Axes, run: Run, name: str, colour: str) -> None:
-    given = run.condition.inputs[name]
-    finite = run.times[np.isfinite(run.times)]
-    start, end = run.condition.t0, float(finite.max(initial=run.condition.t0))
-    corners = given.times[(given.times > start) & (given.times < end)]
-    before = corners - 1e-9 * max(end - start, 1e-300)
-    times = np.unique(np.concatenate([np.linspace(start, end, 240), corners, before]))
-    axes.plot(times, given(times), color=colour, linewidth=1.2)
-
-
 def _label(axes: Axes, problem: Problem, name: str, runs: Sequence[Run], log_y: bool) -> None:
     unit = problem.units.get(name, "")
     axes.set_title(
-        style.plain(style.shorten(f"{name} ({unit})" if unit else name)),
+        style.plain(style.shorten(name)),
         loc="left",
         fontsize=9.5,
         color=style.INK,
@@ -147,6 +218,7 @@ def _label(axes: Axes, problem: Problem, name: str, runs: Sequence[Run], log_y: 
     )
     if log_y:
         axes.set_yscale("log", nonpositive="clip")
+    axes.set_ylabel(style.with_unit(name, unit), parse_math=False)
     calendar = calendar_of(problem, runs[0].condition)
     axes.set_xlabel(style.time_label(problem.time_unit, calendar), parse_math=False)
     style.dress(axes, log_y=log_y, calendar=calendar)
