@@ -3,7 +3,8 @@
 Every run is a process of its own. A run is right if it ends in time, prints no traceback, leaves no
 unfinished file, and has the exit status and the files that ``docs/command-line.md`` and
 ``docs/security.md`` promise. Moments and sizes are drawn from the seed, the kind and the number of
-the run. POSIX only; a full disk is mounted, which needs root.
+the run: moments between the first line of ``main`` and the end of an undisturbed run. POSIX only; a
+full disk is mounted, which needs root.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,153 +30,138 @@ import pandas as pd
 import psutil
 
 import odefit
+from evidence.endings.hostile_commands import (
+    COMMANDS,
+    ENDING,
+    ENDING_SIGNALS,
+    FIT,
+    PROBLEM,
+    command,
+    ended,
+    has_signal,
+    in_main,
+    prepare,
+    seconds,
+    wrong,
+)
 from evidence.endings.hostile_files import KERNELS, KINDS, MOST_BYTES, MOST_SECONDS, MOST_TIMES
 from evidence.running.campaign import Option, Record, Task
 from evidence.running.output import listed
 
-PROBLEM = str(odefit.library.path("alpha-pinene"))
-FIT = ("fit", PROBLEM, "--jobs", "1", "--json", "r.json")
-RESULTS = Path(__file__).parents[2] / "tests" / "results-format-1"
-STORED = "stored.json"  # a result that is copied into each folder
-COMMANDS: Mapping[str, Sequence[str]] = {
-    "fit": FIT,
-    "profile": ("profile", PROBLEM, "--jobs", "1", "--json", "r.json"),
-    "check": ("check", PROBLEM),
-    "methods": ("methods",),
-    "explore": ("explore", PROBLEM, "--no-browser"),
-    "show": ("show", STORED),
-    "plot": ("plot", STORED, "-o", "fit.svg"),
-    "residuals": ("residuals", STORED),
-    "predict": ("predict", STORED, "--times", "0:4:9"),
-    "compare": ("compare", STORED, STORED),
-    "simulate": ("simulate", PROBLEM, "--set", *(f"p{i}=1e-5" for i in range(1, 6))),
-    "new": ("new", "small.csv", "-o", "new.toml"),
-    "convert": ("convert", PROBLEM, "other.toml"),
-    "convert to MATLAB": ("convert", STORED, "model.m"),
-    "predict a scenario": ("predict", STORED, "--scenario", "other.toml", "--quantity", "max(y)"),
-    "validate": ("validate", STORED, "new.csv", "--json", "v.json"),
-    "cross-validate": ("validate", STORED, "--cross", "block", "--folds", "3", "--jobs", "1"),
-    "design": ("design", STORED, "--times", "0:4", "--count", "2", "--json", "d.json"),
-    "sensitivity": ("sensitivity", STORED, "--kind", "morris", "--json", "s.json"),
-    "library": ("library", "sir", "--copy", "here"),
-}
-ENDING = tuple(name for name in COMMANDS if name != "explore")  # commands that end by themselves
-LATEST = 12.0  # seconds after which a signal comes at the latest
-PATIENCE = 600.0  # seconds after which a run that should have ended counts as one that hangs
 EACH = 2  # runs of a task: what is lost where a campaign is stopped
+EARLY = 0.5  # seconds after the first line of ``main`` in which half of the signals come
+BEFORE_MAIN = 0.05  # seconds of processor time in which Python starts, at most
+WORKED = (0.0, 3.0)  # seconds after its preparation at which a worker is stopped
+LATE = 30.0  # seconds after its limit at which a fit whose worker hangs has to have ended
 JUMPING = "import random, time\nright = time.time\ntime.time = lambda: right() + random.choice("
 JUMPING += "(-86400, 0, 86400))\n"  # a clock on the wall for `sitecustomize`, also of workers
 
-TEXTS: Mapping[str, str] = {
-    "small.csv": "t,x\n0,1\n1,0.5\n2,0.3\n",
-    "new.csv": "t,y\n0,1\n1,0.5\n2,0.3\n",
-    "other.toml": "name = 'other'\ntimes = [0, 1, 2, 3, 4]\n",
-}
-"""Files that lie in each folder."""
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run: its kind and number, what it draws from, and its folder."""
+
+    kind: str
+    number: int
+    drawn: random.Random
+    folder: Path
+
+    def moment(self, arguments: Sequence[str]) -> float:
+        """Return a moment of a command: half of them early, all before its end."""
+        whole = seconds(tuple(arguments))
+        return self.drawn.uniform(0.0, min(EARLY, whole) if self.number % 2 else whole)
 
 
-def prepare(folder: Path) -> None:
-    """Write the files that commands read."""
-    for name, text in TEXTS.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    shutil.copy(RESULTS / "0.1-single-shooting.json", folder / STORED)
-
-
-def command(
-    arguments: Sequence[str], folder: Path, scratch: Path | None = None, **more: Any
-) -> subprocess.Popen[str]:
-    """Begin a command in a folder; its temporary files lie below it, or below another one."""
-    temporary = (scratch or folder) / "scratch"
-    temporary.mkdir(exist_ok=True)
-    if scratch is None:
-        prepare(folder)
-    environment = dict(os.environ) | {"TMPDIR": str(temporary)} | more.pop("env", {})
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
-    return subprocess.Popen(
-        [sys.executable, "-m", "odefit", *arguments],
-        cwd=folder,
-        env=environment,
-        text=True,
-        **streams,
-    )
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Wait for the end of a command, and return what it has printed."""
-    try:
-        return process.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.communicate()
-
-
-def wrong(
-    process: subprocess.Popen[str],
-    err: str,
-    folder: Path,
-    allowed: Sequence[int],
-    killed: bool = False,
-) -> str:
-    """Return in words what is wrong with a run that has ended; empty if nothing is.
-
-    What a run that was `killed` has left behind does not count.
-    """
-    scratch = folder / "scratch"
-    temporary = scratch.iterdir() if scratch.is_dir() and not killed else ()
-    left = [p.name for p in [*folder.glob("*.tmp"), *temporary]]
-    if process.returncode not in allowed:
-        return f"status {process.returncode}: {err[-200:]}"
-    return "a traceback" if "Traceback" in err else f"left: {left}" if left else ""
-
-
-def by_signal(name: str, drawn: random.Random, folder: Path) -> str:
-    """End a command by a signal."""
-    number = drawn.choice((signal.SIGINT, signal.SIGTERM))
-    process = command(COMMANDS[name], folder)
-    time.sleep(drawn.uniform(0.2, LATEST))
+def by_signal(one: Attempt) -> str:
+    """End a command by a signal, also by the one of a terminal that is closed."""
+    arguments = COMMANDS[one.kind]
+    number = one.drawn.choice(ENDING_SIGNALS)
+    moment = one.moment(arguments)
+    process = command(arguments, one.folder)
+    in_main(process)
+    time.sleep(moment)
     process.send_signal(number)
     out, err = ended(process)
-    fault = wrong(process, err, folder, (0, 128 + number))
-    unsaved = out and "r.json" in COMMANDS[name] and not (folder / "r.json").exists()
-    return fault or ("no result was written" if unsaved else "")
+    fault = wrong(process, err, one.folder, (0, 128 + number))
+    unsaved = out and "r.json" in arguments and not (one.folder / "r.json").exists()
+    fault = fault or ("no result was written" if unsaved else "")
+    return f"{number!r} at {moment:.3f} s: {fault}" if fault else ""
 
 
-def by_clock(name: str, drawn: random.Random, folder: Path) -> str:
-    """Fit with a clock that jumps by a day; the answer has to be that of a right clock.
+def by_early_signal(one: Attempt) -> str:
+    """Signal a process that starts: before ``main`` Python's own effect is allowed, too."""
+    number = one.drawn.choice(ENDING_SIGNALS)
+    moment = one.drawn.uniform(0.0, BEFORE_MAIN)
+    process = command(COMMANDS[one.kind], one.folder)
+    spent = psutil.Process(process.pid)
+    with suppress(psutil.Error):
+        while sum(spent.cpu_times()[:2]) < moment and not process.poll():
+            time.sleep(0.001)
+    process.send_signal(number)
+    _, err = ended(process)
+    own = process.returncode == -number and number == signal.SIGINT  # Python's traceback
+    fault = wrong(process, "" if own else err, one.folder, (0, 128 + number, -number))
+    return f"{number!r} at {moment:.3f} s: {fault}" if fault else ""
+
+
+def by_clock(one: Attempt) -> str:
+    """Run with a clock that jumps by a day; a fit has to give the answer of a right clock.
 
     With a checkpoint the fit is killed under such a clock, and resumed under it.
     """
-    (folder / "sitecustomize.py").write_text(JUMPING, encoding="utf-8")
-    right = os.pathsep.join(p for p in sys.path if p)
-    wrong_clock = os.pathsep.join([str(folder), right])
-    jobs, kept = name.split(", ")[0], "checkpoint" in name
-    arguments = (*FIT, "--jobs", jobs, "--time-limit", str(drawn.randrange(600, 900)))
-    arguments += ("--seed", "1", *(("--checkpoint", "kept") if kept else ()))
-    found = []
-    for place in (wrong_clock, right):
-        (folder / "kept").unlink(missing_ok=True)
-        if kept and place == wrong_clock:
-            _killed(arguments, drawn, folder, env={"PYTHONPATH": place})
-        process = command(arguments, folder, env={"PYTHONPATH": place})
+    (one.folder / "sitecustomize.py").write_text(JUMPING, encoding="utf-8")
+    clock = {"PYTHONPATH": os.pathsep.join([str(one.folder), os.environ.get("PYTHONPATH", "")])}
+    if one.kind in TIMED:
+        process = command((*COMMANDS[one.kind], *TIMED[one.kind]), one.folder, env=clock)
+        out, err = ended(process)
+        other = "" if _timeless(out) == _printed(COMMANDS[one.kind]) else "another output"
+        return wrong(process, err, one.folder, (0,)) or other
+    jobs, kept = one.kind.split(", ")[0], "checkpoint" in one.kind
+    arguments = (*FIT, "--jobs", jobs, "--seed", "1")
+    right = _undisturbed(arguments)
+    arguments += ("--time-limit", str(one.drawn.randrange(600, 900)))
+    arguments += ("--checkpoint", "kept") if kept else ()
+    if kept:
+        _killed(arguments, one, env=clock)
+    process = command(arguments, one.folder, env=clock)
+    _, err = ended(process)
+    if fault := wrong(process, err, one.folder, (0,), killed=kept):
+        return fault
+    found = _answer(one.folder)
+    return "" if found == right else f"another answer: {right}, {found}"
+
+
+@cache
+def _undisturbed(arguments: Sequence[str]) -> Any:
+    """Return the answer of a fit or profile that nothing disturbs."""
+    with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
+        process = command(arguments, Path(folder))
         _, err = ended(process)
-        if fault := wrong(process, err, folder, (0,), killed=kept):
-            return fault
-        found.append(_answer(folder))
-    return "" if found[0] == found[1] else f"another answer: {found}"
+        if process.returncode != 0:
+            raise RuntimeError(f"{arguments} fails without an attack: {err}")
+        return _answer(Path(folder))
 
 
-def _killed(
-    arguments: Sequence[str],
-    drawn: random.Random,
-    folder: Path,
-    env: Mapping[str, str] | None = None,
-) -> None:
+@cache
+def _printed(arguments: Sequence[str]) -> str:
+    """Return what a command prints that nothing disturbs."""
+    with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
+        return _timeless(ended(command(arguments, Path(folder)))[0])
+
+
+def _timeless(printed: str) -> str:
+    """Return what a command has printed without the seconds that it took."""
+    return re.sub(r"\d+\.?\d* s\b", "", printed)
+
+
+def _killed(arguments: Sequence[str], one: Attempt, env: Mapping[str, str] | None = None) -> None:
     """Begin a command, and kill it with its workers at a moment that is drawn."""
-    process = command(arguments, folder, env=dict(env or {}))
-    time.sleep(drawn.uniform(0.5, LATEST))
+    process = command(arguments, one.folder, env=dict(env or {}))
+    in_main(process)
+    time.sleep(one.drawn.uniform(0.0, seconds(tuple(arguments))))
     with suppress(psutil.Error):
-        for one in psutil.Process(process.pid).children(recursive=True):
-            one.kill()
+        for child in psutil.Process(process.pid).children(recursive=True):
+            child.kill()
     process.kill()
     process.communicate()
 
@@ -184,43 +172,43 @@ def _answer(folder: Path) -> Any:
     return whole["parameters"], whole["status"], whole["objective"]
 
 
-def by_kill(name: str, drawn: random.Random, folder: Path) -> str:
+def by_kill(one: Attempt) -> str:
     """Kill work up to four times; then it has the answer of an undisturbed run."""
-    arguments = (*COMMANDS[name.split(", ")[0]], "--jobs", name.split(", ")[1], "--seed", "1")
-    found = []
-    for kills in (0, drawn.randrange(1, 5)):
-        (folder / "r.json").unlink(missing_ok=True)
-        for _ in range(kills):
-            _killed((*arguments, "--checkpoint", "kept"), drawn, folder)
-        process = command((*arguments, "--checkpoint", "kept") if kills else arguments, folder)
-        _, err = ended(process)
-        if fault := wrong(process, err, folder, (0,), killed=kills > 0):
-            return fault
-        found.append(_answer(folder))
-    return "" if found[0] == found[1] else f"another answer: {found}"
+    name, jobs = one.kind.split(", ")
+    arguments = (*COMMANDS[name], "--jobs", jobs, "--seed", "1")
+    right = _undisturbed(arguments)
+    arguments += ("--checkpoint", "kept")
+    for _ in range(one.drawn.randrange(1, 5)):
+        _killed(arguments, one)
+    process = command(arguments, one.folder)
+    _, err = ended(process)
+    if fault := wrong(process, err, one.folder, (0,), killed=True):
+        return fault
+    found = _answer(one.folder)
+    return "" if found == right else f"another answer: {right}, {found}"
 
 
-def by_disk(name: str, drawn: random.Random, folder: Path) -> str:
+def by_disk(one: Attempt) -> str:
     """Run a command in a folder on a disk that fills up, or that is read-only; or print to one."""
-    chosen = drawn.choice(ENDING)
-    if name == "full output":
+    chosen = one.drawn.choice(ENDING)
+    if one.kind == "full output":
         with Path("/dev/full").open("w", encoding="utf-8") as full:
-            process = command(COMMANDS[chosen], folder, stdout=full)
+            process = command(COMMANDS[chosen], one.folder, stdout=full)
             _, err = ended(process)
-        fault = wrong(process, err, folder, (0, 2))
+        fault = wrong(process, err, one.folder, (0, 2))
         return f"{chosen}: {fault}" if fault else ""
-    disk = folder / "disk"
+    disk = one.folder / "disk"
     disk.mkdir()
-    bytes_left = 4096 * drawn.randrange(0, 16)
+    bytes_left = 4096 * one.drawn.randrange(0, 16)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], check=True)
     try:
         prepare(disk)
-        if name == "read-only":
+        if one.kind == "read-only":
             subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         else:
             free = shutil.disk_usage(disk).free - bytes_left
             (disk / "filled").write_bytes(b"x" * max(free, 0))
-        process = command(COMMANDS[chosen], disk, scratch=folder)
+        process = command(COMMANDS[chosen], disk, scratch=one.folder)
         _, err = ended(process)
         fault = wrong(process, err, disk, (0, 2))
         told = process.returncode == 0 or err.strip()
@@ -230,79 +218,119 @@ def by_disk(name: str, drawn: random.Random, folder: Path) -> str:
     return f"{chosen}, {bytes_left} bytes: {fault}" if fault else ""
 
 
-def by_workers(name: str, drawn: random.Random, folder: Path) -> str:
+def by_workers(one: Attempt) -> str:
     """Stop a worker, with a time limit; or kill the parent, after which no process may stay."""
-    limit = drawn.randrange(20, 30)
-    more = ("--method", "multi-start", "--starts", "100000", "--jobs", "2", "--time-limit")
-    process = command((*FIT, *more, str(limit)), folder)
+    name, how = one.kind.split(", ")
+    limit = one.drawn.randrange(10, 16)
+    arguments = (*PARALLEL[name], "--jobs", "2", "--time-limit", str(limit))
+    process = command(arguments, one.folder)
     began, parent = time.monotonic(), psutil.Process(process.pid)
-    while not (found := [c for c in parent.children() if "LokyProcess" in " ".join(c.cmdline())]):
-        time.sleep(0.1)
-    time.sleep(drawn.uniform(2.0, 6.0))
+    while not (workers := _workers(parent)) and process.poll() is None:
+        time.sleep(0.05)
+    time.sleep(one.drawn.uniform(*WORKED))
+    if process.poll() is not None:
+        return f"it had ended before: {ended(process)[1][-200:]}"
     every = parent.children(recursive=True)
-    found[0].suspend()
-    if name == "killed":
+    with suppress(psutil.NoSuchProcess):
+        workers[0].suspend()
+    if how == "killed":
         process.kill()
         process.wait()
         _, left = psutil.wait_procs(every, timeout=5.0)
-        for one in left:
-            one.kill()
+        for child in left:
+            child.kill()
+        process.communicate()
         return f"left: {len(left)} of {len(every)}" if left else ""
     _, err = ended(process)
     late = time.monotonic() - began - limit
-    return wrong(process, err, folder, (4,)) or (f"{late:.0f} s late" if late > 30.0 else "")
+    return wrong(process, err, one.folder, (4,)) or (f"{late:.0f} s late" if late > LATE else "")
 
 
-def by_stream(name: str, drawn: random.Random, folder: Path) -> str:
+def _workers(parent: psutil.Process) -> Sequence[psutil.Process]:
+    """Return the workers of a fit that can work: they leave Ctrl-C to their parent by then."""
+    with suppress(psutil.Error, OSError):
+        every = [c for c in parent.children() if "LokyProcess" in " ".join(c.cmdline())]
+        return [c for c in every if has_signal(c.pid, "SigIgn", signal.SIGINT)]
+    return ()
+
+
+def by_stream(one: Attempt) -> str:
     """Close standard output or error of a command; what it writes is written."""
-    chosen = drawn.choice(ENDING)
-    process = command(COMMANDS[chosen], folder, preexec_fn=lambda: os.close(int(name)))
+    chosen = one.drawn.choice(ENDING)
+    process = command(COMMANDS[chosen], one.folder, preexec_fn=lambda: os.close(int(one.kind)))
     _, err = ended(process)
-    fault = wrong(process, err, folder, (0, 2) if name == "1" else (0,))
-    unwritten = "r.json" in COMMANDS[chosen] and not (folder / "r.json").exists()
+    fault = wrong(process, err, one.folder, (0, 2) if one.kind == "1" else (0,))
+    unwritten = "r.json" in COMMANDS[chosen] and not (one.folder / "r.json").exists()
     fault = fault or ("no result was written" if unwritten else "")
     return f"{chosen}: {fault}" if fault else ""
 
 
-def by_limit(name: str, drawn: random.Random, folder: Path) -> str:
+def by_limit(one: Attempt) -> str:
     """Limit the memory of a command, or the size of its files; it ends with a sentence."""
-    chosen = drawn.choice(ENDING)
-    ended(command(("--version",), folder))  # Python keeps bytecode of what comes before any limit
-    kind, size = LIMITS[name]
-    most = drawn.randrange(*size)
+    chosen = one.drawn.choice(ENDING)
+    kind, size = LIMITS[one.kind]
+    return _limited(one, chosen, kind, one.drawn.randrange(*size))
+
+
+def by_address_space(one: Attempt) -> str:
+    """Limit the address space of a command, from 300 MB to 600 MB by tens."""
+    return _limited(one, one.kind, resource.RLIMIT_AS, 10_000_000 * (30 + one.number % 31))
+
+
+def _limited(one: Attempt, chosen: str, kind: int, most: int) -> str:
+    """Run a command within a limit; it has a result, or ends with a sentence."""
+    seconds(("--version",))  # Python keeps bytecode of what comes before any limit
     process = command(
-        COMMANDS[chosen], folder, preexec_fn=lambda: resource.setrlimit(kind, (most, most))
+        COMMANDS[chosen], one.folder, preexec_fn=lambda: resource.setrlimit(kind, (most, most))
     )
     _, err = ended(process)
-    fault = wrong(process, err, folder, (0, 2))
+    fault = wrong(process, err, one.folder, (0, 2))
     told = process.returncode == 0 or err.strip()
     fault = fault or ("" if told else "no sentence")
     return f"{chosen}, {most}: {fault}" if fault else ""
 
 
-def by_file(name: str, drawn: random.Random, folder: Path) -> str:
+def by_file(one: Attempt) -> str:
     """Read a file that is larger than any that people write."""
-    kind = KINDS[name]
-    file = kind.write(folder, drawn.randrange(*kind.sizes))
+    kind = KINDS[one.kind]
+    file = kind.write(one.folder, one.drawn.randrange(*kind.sizes))
     if kind.integrates:
-        ended(command(("check", PROBLEM), folder))  # compiles the kernels, once a checkout
-    process = command((*kind.call, file.name), folder)
+        seconds(("check", PROBLEM))  # compiles the kernels, once a checkout
+    process = command((*kind.call, file.name), one.folder)
     spent = psutil.Process(process.pid)
-    largest, seconds = 0.0, 0.0
+    largest, used = 0.0, 0.0
     while process.poll() is None:
         try:
             times = spent.cpu_times()
-            seconds, largest = times.user + times.system, max(largest, spent.memory_info().rss)
+            used, largest = times.user + times.system, max(largest, spent.memory_info().rss)
         except psutil.Error:
             break
         time.sleep(0.05)
     _, err = ended(process)
-    size = file.stat().st_size + sum((folder / n).stat().st_size for n in kind.beside)
+    size = file.stat().st_size + sum((one.folder / n).stat().st_size for n in kind.beside)
     most = MOST_TIMES * size + MOST_BYTES + (KERNELS if kind.integrates else 0.0)
-    slow = seconds > MOST_SECONDS or largest > most
-    over = f"{seconds:.0f} s, {largest / 1e6:.0f} MB" if slow else ""
-    return wrong(process, err, folder, kind.statuses) or over
+    slow = used > MOST_SECONDS or largest > most
+    over = f"{used:.1f} s, {largest / 1e6:.0f} MB" if slow else ""
+    return wrong(process, err, one.folder, kind.statuses) or over
 
+
+TIMED: Mapping[str, Sequence[str]] = {
+    "profile": ("--time-limit", "900"),
+    "predict": (),
+    "compare": (),
+    "verify": (),
+    "design": ("--time-limit", "900"),
+    "sensitivity": ("--time-limit", "900"),
+    "cross-validate": ("--time-limit", "900"),
+}
+"""Commands that run with a jumping clock, and their limits."""
+
+LONG = str(odefit.library.path("hiv-proteinase"))
+PARALLEL: Mapping[str, Sequence[str]] = {
+    "fit": (*FIT, "--method", "multi-start", "--starts", "100000"),
+    "profile": ("profile", LONG, "--json", "r.json"),
+}
+"""Commands whose workers have work for long."""
 
 LIMITS: Mapping[str, tuple[int, tuple[int, int]]] = {
     "memory": (resource.RLIMIT_AS, (150_000_000, 700_000_000)),
@@ -310,14 +338,16 @@ LIMITS: Mapping[str, tuple[int, tuple[int, int]]] = {
 }
 """What is limited, and between which sizes, in bytes."""
 
-ATTACKS: Mapping[str, tuple[Callable[[str, random.Random, Path], str], Sequence[str]]] = {
+ATTACKS: Mapping[str, tuple[Callable[[Attempt], str], Sequence[str]]] = {
     "kills": (by_kill, ("fit, 1", "fit, 2", "profile, 1")),
     "signals": (by_signal, tuple(COMMANDS)),
-    "clocks": (by_clock, ("1", "2", "2, checkpoint")),
+    "early signals": (by_early_signal, ("fit", "methods", "show")),
+    "clocks": (by_clock, ("1", "2", "2, checkpoint", *TIMED)),
     "disks": (by_disk, ("full", "read-only", "full output")),
-    "workers": (by_workers, ("stopped", "killed")),
+    "workers": (by_workers, tuple(f"{n}, {h}" for n in PARALLEL for h in ("stopped", "killed"))),
     "streams": (by_stream, ("1", "2")),
     "limits": (by_limit, tuple(LIMITS)),
+    "address space": (by_address_space, ENDING),
     "files": (by_file, tuple(KINDS)),
 }
 
@@ -352,7 +382,7 @@ def run(task: Task) -> Mapping[str, Any]:
     for number in range(task["first"], task["first"] + task["runs"]):
         drawn = random.Random(f"{task['seed']} {task['attack']} {task['kind']} {number}")
         with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
-            if fault := attack(task["kind"], drawn, Path(folder)):
+            if fault := attack(Attempt(task["kind"], number, drawn, Path(folder))):
                 faults.append(f"run {number}: {fault}")
     return {"runs": task["runs"], "faults": faults}
 

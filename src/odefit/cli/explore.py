@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odefit.cli.exit_statuses import DONE, TERMINATED
-from odefit.cli.shared import add_reading, is_result, loaded, signals_heeded
+from odefit.cli.exit_statuses import DONE
+from odefit.cli.shared import OF_SIGNALS, add_reading, is_result, loaded, signals_heeded
 from odefit.common.errors import InputError
 from odefit.methods.estimate import Cause
 
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
             explorer.stop()
         if signals.is_set():
             print("ended", file=sys.stderr)
-        status = TERMINATED if signals.cause is Cause.TERMINATED else DONE
+        status = DONE if signals.cause is None else OF_SIGNALS.get(signals.cause, DONE)
         if signals.is_set() and threading.active_count() > 1:
             sys.stdout.flush()
             sys.stderr.flush()

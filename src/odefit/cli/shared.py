@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odefit.cli.exit_statuses import DONE, INTERRUPTED, NO_FIT, TERMINATED, TIME_LIMIT
+from odefit.cli.exit_statuses import DONE, HUNG_UP, INTERRUPTED, NO_FIT, TERMINATED, TIME_LIMIT
 from odefit.common.errors import InputError
 from odefit.methods.estimate import Cause, Status
 from odefit.methods.running.checkpoint import CheckpointWarning
@@ -36,11 +36,15 @@ EXIT_STATUS = {
 }
 """The exit status for each way in which a fit can end."""
 
+OF_SIGNALS = {Cause.TERMINATED: TERMINATED, Cause.HUNG_UP: HUNG_UP}
+"""The exit status for each signal but Ctrl-C, which ends the page of ``odefit explore``."""
+
 
 def exit_status(status: Status, signals: Interruption) -> int:
     """Return the exit status for how the work ended and which signals arrived."""
-    terminated = status is Status.INTERRUPTED and signals.cause is Cause.TERMINATED
-    return TERMINATED if terminated else EXIT_STATUS[status]
+    if status is Status.INTERRUPTED and signals.cause in OF_SIGNALS:
+        return OF_SIGNALS[signals.cause]
+    return EXIT_STATUS[status]
 
 
 @contextmanager

@@ -13,8 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
-"""The signals by which users and batch systems end a program."""
+HANG_UP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # Windows has none
+
+ENDING = (signal.SIGINT, signal.SIGTERM, *([HANG_UP] if HANG_UP else []))
+"""The signals by which users, batch systems and closed terminals end a program."""
 
 _unfinished: set[Path] = set()
 

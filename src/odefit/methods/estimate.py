@@ -40,6 +40,7 @@ class Cause(Enum):
 
     CTRL_C = "Ctrl-C"
     TERMINATED = "SIGTERM"
+    HUNG_UP = "SIGHUP"
     TIME_LIMIT = "time limit"
     MEMORY_LIMIT = "memory limit"
     OUT_OF_MEMORY = "out of memory"

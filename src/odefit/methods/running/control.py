@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from odefit.common.signals import DEFAULTS
+from odefit.common.signals import DEFAULTS, ENDING
 from odefit.methods.estimate import Cause, Status
 from odefit.methods.running.memory import MemoryWatch, memory_limit
 from odefit.simulation.engines.cut_off import CutOff, cutting_off
@@ -251,17 +251,17 @@ def this_clock() -> str:
     return f"{socket.gethostname()} {name}"
 
 
-SIGNALS = {signal.SIGINT: Cause.CTRL_C, signal.SIGTERM: Cause.TERMINATED}
-"""The signals that end a run early with the best so far."""
+SIGNALS = dict(zip(ENDING, (Cause.CTRL_C, Cause.TERMINATED, Cause.HUNG_UP), strict=False))
+"""The signals that end a run early with the best so far; Windows has no SIGHUP."""
 
 
 @contextmanager
 def interruptible(control: Control) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM set ``control.interrupted``; a second one acts as usual, at once.
+    """Let a signal of ``SIGNALS`` set ``control.interrupted``; a second one acts as usual, at once.
 
     Within another such block for the same event, and after an interruption, nothing changes.
-    SIGTERM is also unchanged if other code handles it. A signal also reaches an enclosing block for
-    another event, such as that of the command line.
+    All but Ctrl-C are also unchanged if other code handles or ignores them, as ``nohup`` does. A
+    signal also reaches an enclosing block for another event, such as that of the command line.
     """
     interrupted = control.interrupted
     present = signal.getsignal(signal.SIGINT)
@@ -271,9 +271,10 @@ def interruptible(control: Control) -> Iterator[None]:
         yield
         return
     previous = {number: signal.getsignal(number) for number in SIGNALS}
-    terminate = previous[signal.SIGTERM]
-    if terminate not in DEFAULTS and not isinstance(terminate, _Handler):
-        del previous[signal.SIGTERM]
+    for number, before in list(previous.items()):
+        ours = before in DEFAULTS or isinstance(before, _Handler)
+        if number != signal.SIGINT and not ours:
+            del previous[number]
     handler = _Handler(interrupted, previous)
     for number in previous:
         signal.signal(number, handler)
