@@ -257,7 +257,7 @@ def _workers(parent: psutil.Process) -> Sequence[psutil.Process]:
 def by_stream(one: Attempt) -> str:
     """Close standard output or error of a command; what it writes is written."""
     chosen = one.drawn.choice(ENDING)
-    process = command(COMMANDS[chosen], one.folder, preexec_fn=lambda: os.close(int(one.kind)))
+    process = command(COMMANDS[chosen], one.folder, first=lambda: os.close(int(one.kind)))
     _, err = ended(process)
     fault = wrong(process, err, one.folder, (0, 2) if one.kind == "1" else (0,))
     unwritten = "r.json" in COMMANDS[chosen] and not (one.folder / "r.json").exists()
@@ -281,7 +281,7 @@ def _limited(one: Attempt, chosen: str, kind: int, most: int) -> str:
     """Run a command within a limit; it has a result, or ends with a sentence."""
     seconds(("--version",))  # Python keeps bytecode of what comes before any limit
     process = command(
-        COMMANDS[chosen], one.folder, preexec_fn=lambda: resource.setrlimit(kind, (most, most))
+        COMMANDS[chosen], one.folder, first=lambda: resource.setrlimit(kind, (most, most))
     )
     _, err = ended(process)
     fault = wrong(process, err, one.folder, (0, 2))

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,21 @@ def prepare(folder: Path) -> None:
 
 
 def command(
-    arguments: Sequence[str], folder: Path, scratch: Path | None = None, **more: Any
+    arguments: Sequence[str],
+    folder: Path,
+    scratch: Path | None = None,
+    first: Callable[[], object] = lambda: None,
+    **more: Any,
 ) -> subprocess.Popen[str]:
-    """Begin a command in a folder; its temporary files lie below it, or below another one."""
+    """Begin a command in a folder, after `first` in its process.
+
+    Its temporary files lie below the folder, or below another one.
+    """
+
+    def begun() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # workers of a campaign ignore it
+        first()
+
     temporary = (scratch or folder) / "scratch"
     temporary.mkdir(exist_ok=True)
     if scratch is None:
@@ -83,6 +95,7 @@ def command(
         cwd=folder,
         env=environment,
         text=True,
+        preexec_fn=begun,
         **streams,
     )
 

@@ -14,6 +14,7 @@ import pytest
 
 import odefit
 from odefit.cli.commands import COMMANDS
+from odefit.common.signals import ENDING
 from tests.cli.commands import COMMAND, HIV
 
 PINENE = str(odefit.library.path("alpha-pinene"))
@@ -69,17 +70,17 @@ def test_an_interrupt_gives_the_best_so_far_with_status_130(folder: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("by", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("by", ENDING)
 def test_a_signal_within_the_first_start_gives_the_best_point_so_far(
-    by: signal.Signals, expected: int, folder: Path
+    by: signal.Signals, folder: Path
 ) -> None:
     status, out, err = interrupted(0, HIV, "--json", "r.json", by=by)
-    assert status == expected, out + err
+    assert status == 128 + by, out + err
     assert "Traceback" not in err
     found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
     assert found["status"] == "interrupted"
     assert found["objective"] > 0
-    assert ("SIGTERM" if by is signal.SIGTERM else "Ctrl-C") in found["message"]
+    assert ("Ctrl-C" if by is signal.SIGINT else by.name) in found["message"]
 
 
 OTHERS = {
@@ -146,7 +147,7 @@ def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(
     """Its moment is drawn, the first within the imports. A fit leaves its result once begun."""
     drawn = random.Random(f"38 {command}")
     for most in (1_000, 100_000, 500_000, 1_000_000)[: 2 if command == "methods" else 4]:
-        moment, number = drawn.randrange(1, most), drawn.choice((signal.SIGINT, signal.SIGTERM))
+        moment, number = drawn.randrange(1, most), drawn.choice(ENDING)
         (folder / "r.json").unlink(missing_ok=True)
         status, out, err = ended_at(moment, number, command, folder)
         what = f"{command} {moment} {number!r}: {status} {out} {err}"
@@ -156,6 +157,45 @@ def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(
         assert not list(folder.glob("*.tmp")), what
         if "r.json" in OTHERS[command] and status == 128 + number and out:
             assert json.loads((folder / "r.json").read_text(encoding="utf-8")), what
+
+
+def test_a_closed_terminal_ends_a_fit_that_writes_its_result(folder: Path) -> None:
+    """Nothing can be printed any more, neither the summary nor the progress."""
+    import fcntl
+    import pty
+    import termios
+
+    ours, theirs = pty.openpty()
+    options = ("--json", "r.json", "--jobs", "1", "--starts", "1000")
+    process = subprocess.Popen(
+        [sys.executable, "-c", ANNOUNCED, "fit", PINENE, *options],
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(theirs)
+    printed = b""
+    while b"start 1" not in printed:
+        printed += os.read(ours, 4096)
+    os.close(ours)  # the kernel sends SIGHUP
+    assert process.wait(timeout=120) == 128 + signal.SIGHUP
+    found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    assert (found["status"], "SIGHUP" in found["message"]) == ("interrupted", True)
+
+
+def test_nohup_keeps_a_fit_from_a_closed_terminal(folder: Path) -> None:
+    options = ("--json", "r.json", "--jobs", "1", "--starts", "3")
+    process = subprocess.Popen(
+        [sys.executable, "-c", ANNOUNCED, "fit", PINENE, *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )  # fmt: skip
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith("start 0"):
+        pass
+    process.send_signal(signal.SIGHUP)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode != 128 + signal.SIGHUP, err
+    assert json.loads((folder / "r.json").read_text(encoding="utf-8"))["status"] != "interrupted"
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -12,11 +13,12 @@ from typing import Any
 class _Outlet(io.FileIO):
     """A stream that drops output once its reader has gone, as with ``odefit ... | head``.
 
-    So a closed pipe ends only the printing, and a command still writes its files. A full disk is
-    raised once.
+    So a closed pipe or terminal ends only the printing, and a command still writes its files. A
+    full disk is raised once.
     """
 
     gone = False
+    terminal = False  # a terminal that is closed cannot be recognised as one any more
 
     def write(self, data: Any, /) -> int:
         if not self.gone:
@@ -24,7 +26,8 @@ class _Outlet(io.FileIO):
                 return super().write(data)
             except OSError as error:
                 self.gone = True
-                if not isinstance(error, BrokenPipeError):
+                closed = self.terminal and error.errno == errno.EIO
+                if not (closed or isinstance(error, BrokenPipeError)):
                     raise
         return memoryview(data).nbytes
 
@@ -59,9 +62,12 @@ def prepare_streams(program: bool) -> None:
         stream = getattr(sys, name)
         own = stream is getattr(sys, f"__{name}__") and isinstance(stream, io.TextIOWrapper)
         outlet = _Outlet if number == 1 else _Aside
-        if own and not stream.isatty():
+        terminal = stream is not None and stream.isatty()
+        if own and not (terminal and sys.platform == "win32"):  # a console has calls of its own
             stream.flush()
-            setattr(sys, name, _outliving(stream, outlet(stream.fileno(), "w", closefd=False)))
+            raw = outlet(stream.fileno(), "w", closefd=False)
+            raw.terminal = terminal
+            setattr(sys, name, _outliving(stream, raw))
         elif stream is None and program:
             raw = outlet(number, "w", closefd=False)
             setattr(sys, name, io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "replace"))

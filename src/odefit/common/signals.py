@@ -6,12 +6,14 @@ This module only needs Python itself, so that it is available before anything el
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HANG_UP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # Windows has none
 
@@ -41,10 +43,19 @@ def end_program(number: int, frame: FrameType | None) -> None:
     """
     for path in list(_unfinished):
         with suppress(OSError):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            _remove(path)
     with suppress(OSError):
         os.write(2, f"{said(number)}\n".encode())
     os._exit(128 + number)
+
+
+def _remove(path: Path) -> None:
+    if not path.is_dir():
+        path.unlink()
+        return
+    import shutil  # loaded long before there is a folder; here it would delay the first handler
+
+    shutil.rmtree(path)
 
 
 def raise_ended(number: int, frame: FrameType | None) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from odefit import Event, Experiment, Failure, ForwardMap, InputError, Model, Problem
 from odefit.simulation.events.roots import change_time
+from odefit.simulation.propagation.propagation import Propagation
 from tests.simulation.numerics import differences, evaluated
 
 INF = np.inf
@@ -46,6 +47,23 @@ def test_before_the_experiment_too_and_once() -> None:
     problem = infusion("x > 0.8", [0.0, 1.0, INF], steady_state=True)
     found = evaluated(ForwardMap(problem), VECTOR)
     assert found.residuals == pytest.approx([2 / 0.7] * 3, rel=1e-8)
+
+
+def test_an_experiment_that_only_has_its_first_time_is_reached_in_few_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is known of the time span then: the first step is short, and the next are longer."""
+    integrate, calls = Propagation.integrate, iter(range(500))
+
+    def counted(*arguments: Any) -> Any:
+        next(calls)  # a StopIteration after too many
+        return integrate(*arguments)
+
+    monkeypatch.setattr(Propagation, "integrate", counted)
+    problem = infusion("x > 0.8", [0.0], steady_state=True)
+    found = evaluated(ForwardMap(problem), VECTOR)
+    assert found.residuals == pytest.approx([2 / 0.7], rel=1e-8)
+    assert found.jacobian == pytest.approx(np.array([[2 / 0.7, -2 / 0.49]]), rel=1e-7)
 
 
 def test_values_between_are_those_of_the_trajectory() -> None:

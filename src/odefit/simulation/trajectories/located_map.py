@@ -285,7 +285,8 @@ class _LocatedCourse:
             walk.end_earlier(stopped.time)
 
     def _look_ahead(self, walk: Walk, stop: float) -> None:
-        whole, end = self.whole, min(stop, walk.time + max(walk.ahead, NOISE * self.span))
+        whole, ahead = self.whole, max(walk.ahead, NOISE * self.span)
+        end = min(stop, walk.time + ahead)
         if end > stop - NOISE * (stop - walk.time):
             end = stop
         start, outputs = walk.time, self.times[(self.times > walk.time) & (self.times <= end)]
@@ -322,7 +323,7 @@ class _LocatedCourse:
             walk.ahead = further * max(walk.time - start, NOISE * self.span)
             walk.failures = 0
         else:
-            walk.ahead *= LOOK_AHEAD
+            walk.ahead = LOOK_AHEAD * ahead
 
     def _differences(
         self, walk: Walk, grid: Array, found: SegmentSolution
