@@ -117,7 +117,7 @@ def by_clock(one: Attempt) -> str:
         other = "" if _timeless(out) == _printed(COMMANDS[one.kind]) else "another output"
         return wrong(process, err, one.folder, (0,)) or other
     jobs, kept = one.kind.split(", ")[0], "checkpoint" in one.kind
-    arguments = (*FIT, "--jobs", jobs, "--seed", "1")
+    arguments: tuple[str, ...] = (*FIT, "--jobs", jobs, "--seed", "1")
     right = _undisturbed(arguments)
     arguments += ("--time-limit", str(one.drawn.randrange(600, 900)))
     arguments += ("--checkpoint", "kept") if kept else ()
