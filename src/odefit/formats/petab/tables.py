@@ -41,6 +41,18 @@ the standard allows further columns of any name, and ``realDate``, at 0.63, is n
 ``replicateId``."""
 
 
+QUANTITATIVE = frozenset({"quantitative", "absolute", "relative"})
+"""Types of measurements that are values of an observable, in any case of letters. A relative one
+has its scale as a parameter."""
+
+NOT_QUANTITATIVE = (
+    "pyPESTO relates values that are not quantitative to the observable by a monotone function, "
+    "which it estimates, and the standard has none. In a problem file this is an unknown function: "
+    '[inputs] f = { estimate = "linear", of = "x", shape = "increasing" } and [observables] y = "f"'
+)
+"""The remedy for measurements that are not quantitative."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One row of a table."""
@@ -275,6 +287,9 @@ def measurement(
     row: Row, observable: str, experiment: str, time: float | None, issues: Issues
 ) -> Measurement | None:
     """Return a row of the measurement table, or None if its time or its value is a mistake."""
+    kind = row.get("measurementType")
+    if kind and kind.lower() not in QUANTITATIVE:
+        issues.error(row.place, f"measurementType {shown(kind)}: {NOT_QUANTITATIVE}")
     value = row.number("measurement", issues)
     if time is None or value is None:
         return None

@@ -13,6 +13,7 @@ from odefit.common.packages import require
 from odefit.problem.inputs.file_access import text_or_file
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.sbml.hierarchy import flattened
+from odefit.problem.sbml.splines import is_spline
 
 MAX_DEPTH = 1500
 """Deepest nesting of elements: libsbml recurses for each level and crashes beyond it."""
@@ -82,7 +83,7 @@ def remove_empty_formulas(model: Any) -> list[str]:
     listed += [(e.getListOfEventAssignments(), "assignment") for e in model.getListOfEvents()]
     for elements, kind in listed:
         for i in reversed(range(len(elements))):
-            if elements.get(i).getMath() is None:
+            if elements.get(i).getMath() is None and not is_spline(elements.get(i)):
                 name = elements.get(i).getId()
                 removed.append(
                     f"a {kind} {f'of {shown(name)} ' if name else ''}has no formula: left out"

@@ -9,6 +9,7 @@ from odefit.common.errors import did_you_mean, shown
 from odefit.expressions.expressions import ExpressionError, parse
 from odefit.expressions.formulas import Part, linear_in
 from odefit.problem.sbml.math_trees import RATE_PREFIX
+from odefit.problem.sbml.splines import spline_of
 from odefit.problem.sbml.symbols import Reading, Symbol, place_of
 from odefit.problem.sbml.terms import (
     ZERO,
@@ -45,7 +46,11 @@ def read_rules(reading: Reading) -> None:
         if symbol.constant and reading.model.getLevel() > 1:
             reading.error(place, f"'{identifier}' is constant and cannot have a rule")
         symbol.rule = kind
-        term = reading.term(rule.getMath(), place)
+        term = spline_of(rule, reading, place) if kind == "assignment" else None
+        if term is not None:
+            reading.splines.append(identifier)
+        elif rule.getMath() is not None:
+            term = reading.term(rule.getMath(), place)
         target = reading.definitions if kind == "assignment" else reading.rate_rules
         target[symbol.name] = ZERO if term is None else numeric(term)
 

@@ -286,6 +286,10 @@ def remarks_on(reading: Reading, result: SbmlModel) -> list[str]:
         names = [s.id for s in reading.by_id.values() if s.rule == rule]
         if names:
             remarks.append(f"{_named('variable', names)} {words}")
+    if reading.splines:
+        remarks.append(
+            f"{_named('variable', reading.splines)} given as splines by annotations of AMICI"
+        )
     names = [s.id for s in reading.by_id.values() if s.assigned_at_start]
     if names:
         remarks.append(f"{_named('initial value', names)} computed by initial assignments")

@@ -73,6 +73,7 @@ class Reading:
     # left-hand sides of algebraic rules, by the name that each is to determine
     conditions: dict[str, Term] = field(default_factory=dict)
     guesses: dict[str, Term] = field(default_factory=dict)  # of variables that are no symbols
+    splines: list[str] = field(default_factory=list)  # identifiers of splines by annotation
     fast: list[str] = field(default_factory=list)  # names of reactions at equilibrium
     mixed: list[Symbol] = field(default_factory=list)  # species that these change
     # states that are amounts, by species: those of compartments whose size follows from a rule
