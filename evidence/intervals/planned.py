@@ -206,7 +206,11 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                 "what it is": MODELS[name].description,
                 "data sets": sets,
                 "times": " ".join(f"{t:.4g}" for t in sorted(set(record.result["times"]))),
-                "excess over the bound of equivalence": record.result["excess"],
+                "excess over the bound of equivalence": f"{record.result['excess']:.1e}",
+                "median width over the planned one": ", ".join(
+                    f"{r['width'] / r['planned']:.3f}" for r in rows
+                ),
+                "coverage": ", ".join(f"{100 * r['inside'] / sets:.1f} %" for r in rows),
                 "coverage of all intervals": sum(r["inside"] for r in rows) / (sets * len(rows)),
             }
         )

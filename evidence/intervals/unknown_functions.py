@@ -155,7 +155,7 @@ def _culture(table: Mapping[str, Any], random: np.random.Generator) -> Problem:
 
 PROBLEMS = {
     "absorption": Unknown(
-        "deconvolution of an absorption in closed form, one smoothness",
+        "deconvolution of an absorption in closed form",
         {"estimate": "spline", "smooth": "reml", "guess": 2.0},
         _deconvolution,
         "u",
@@ -163,7 +163,7 @@ PROBLEMS = {
         absorption,
     ),
     "absorption-adaptive": Unknown(
-        "the same with a smoothness that changes along the function",
+        "the same with a smoothness that may change along the function by request",
         {"estimate": "spline", "smooth": "adaptive", "guess": 2.0},
         _deconvolution,
         "u",
