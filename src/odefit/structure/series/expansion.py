@@ -304,7 +304,7 @@ def expand(
     }
     rhs = tuple(lifting.rhs[n] for n in lifting.states)
     start = tuple(tape.substitute(initial[n], auxiliary) for n in lifting.states)
-    appearing = frozenset[int]().union(*(tape.depends(t) for t in (*rhs, *start, *outputs)))
+    appearing = tape.depends(*rhs, *start, *outputs)
     used = tuple(Term(tape, i) for i in names if i in appearing)
     equations = RationalODE(
         tape,

@@ -174,9 +174,12 @@ class Tape:
             return outer / b, -(outer * Term(self, index) / b)
         return (outer * self._function_derivative(index),)
 
-    def depends(self, term: Term) -> frozenset[int]:
-        """Return the indices of the variables on which `term` depends."""
-        return frozenset(self._indices(self._variables[term.index]))
+    def depends(self, *terms: Term) -> frozenset[int]:
+        """Return the indices of the variables on which any of the terms depends."""
+        bits = 0
+        for term in terms:
+            bits |= self._variables[term.index]
+        return frozenset(self._indices(bits))
 
     def substitute(self, term: Term, replacements: Mapping[int, Term]) -> Term:
         """Return `term` with variables, given by their indices, replaced by other terms."""
