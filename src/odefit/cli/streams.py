@@ -104,7 +104,7 @@ def spare_bytecode() -> None:
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # for workers
 
 
-LOADED = {"numpy": 130, "scipy.linalg": 150, "llvmlite": 350, "heyoka": 320}
+LOADED = {"numpy": 130, "scipy.linalg": 150, "llvmlite": 350, "heyoka": 350}
 """Megabytes of address space that packages take when they are loaded and used, by name.
 
 OpenBLAS, in the first two, never ends where its buffers of 32 MB do not fit, some of which come at
