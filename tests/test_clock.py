@@ -139,6 +139,7 @@ def test_the_speed_of_the_clock_changes_no_result(
     assert files[2] == files[0]
 
 
+@pytest.mark.slow
 def test_a_search_for_other_solutions_does_not_end_by_the_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,7 @@ def foreign(node: ast.expr) -> bool:
     return any(known in text for known in FOREIGN for text in texts)
 
 
+@pytest.mark.slow
 def test_no_text_is_compared_with_text() -> None:
     lines = [
         f"{module}:{node.lineno}: {ast.unparse(node)}"

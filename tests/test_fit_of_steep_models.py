@@ -26,6 +26,7 @@ RESPONSES = [
 ]
 
 
+@pytest.mark.slow
 def test_a_root_of_a_state_that_begins_at_zero_is_fitted() -> None:
     """SciPy's solve_ivp and least_squares from several starts have the same values."""
     problem = Problem(
@@ -46,6 +47,7 @@ def test_a_root_of_a_state_that_begins_at_zero_is_fitted() -> None:
     assert [d.keys for d in result.uncertainty.directions] == [("k", "a")]  # the product alone
 
 
+@pytest.mark.slow
 def test_a_power_of_a_state_that_begins_at_zero_is_fitted() -> None:
     """A sigmoid Emax model of turnover; the values are SciPy's, as above."""
     bounds = {
@@ -200,6 +202,7 @@ OVERFLOWING: dict[str, tuple[dict[str, str], dict[str, float | str], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OVERFLOWING)
 @pytest.mark.parametrize("seed", [1, 4])
 def test_unknowns_without_bounds_may_overflow_on_the_way(name: str, seed: int) -> None:
@@ -219,6 +222,7 @@ def test_unknowns_without_bounds_may_overflow_on_the_way(name: str, seed: int) -
     assert result.objective <= 1.01 * float(np.sum((measured - course.observables["y"]) ** 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dr.toml", "drm.toml"])
 def test_a_tank_that_runs_empty_has_its_outflow_and_standard_error(name: str) -> None:
     """The level is (1 - k t/2)^2 until t = 2/k, then 0, with the root as with the usual remedy."""
@@ -230,6 +234,7 @@ def test_a_tank_that_runs_empty_has_its_outflow_and_standard_error(name: str) ->
     assert not any(start.failures for start in result.starts), result.warnings
 
 
+@pytest.mark.slow
 def test_a_tank_that_fills_from_empty_has_its_valve_and_area() -> None:
     """The step response of a gravity-drained tank, by SciPy."""
     case = CASES / "tank-filling-from-empty" / "p.toml"

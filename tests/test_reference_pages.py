@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from docs import reference_pages
 from odefit.cli.commands import COMMANDS
 from odefit.cli.examples import OF_COMMANDS
@@ -28,6 +30,7 @@ def test_the_page_of_engines_has_a_row_for_each() -> None:
     assert all(f"| `{name}` | {row.method} |" in page for name, row in ENGINES.items())
 
 
+@pytest.mark.slow
 def test_every_warning_is_listed_and_those_with_words_by_example() -> None:
     page = reference_pages.messages_page()
     assert all(f"| `{kind.value}` | " in page for kind in NoticeKind)

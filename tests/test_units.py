@@ -30,6 +30,7 @@ def progress_curve(unit: float) -> Problem:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 def test_a_progress_curve_has_the_same_answer_in_every_unit(unit: float) -> None:
     """The least squares of the closed form (Lambert's W), by SciPy."""
@@ -54,6 +55,7 @@ def test_a_trajectory_is_the_same_in_every_unit(unit: float) -> None:
     assert found.states[:, 0] / unit == pytest.approx(exact, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 def test_a_check_finds_the_same_determined_in_every_unit(unit: float) -> None:
     found = local_identifiability(ForwardMap(progress_curve(unit)))
@@ -85,6 +87,7 @@ def robertson() -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_right_data_of_states_of_very_different_sizes_are_no_outliers() -> None:
     """By SciPy's Radau; y3 is 1.6e-11 at first, beside states of 1."""
     result = odefit.fit(robertson(), seed=1)

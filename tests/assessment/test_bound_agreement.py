@@ -65,6 +65,7 @@ class Claiming(Method):
         return replace(found, certificate=proof)
 
 
+@pytest.mark.slow
 def test_an_answer_below_its_lower_bound_has_no_certificate() -> None:
     result = fit(decay(), Claiming(1.0, 1.1), seed=1)
     assert result.objective == pytest.approx(least_squares(), rel=1e-6)
@@ -76,6 +77,7 @@ def test_an_answer_below_its_lower_bound_has_no_certificate() -> None:
     assert "not proved" in result.assessment.local.sentence
 
 
+@pytest.mark.slow
 def test_an_answer_above_what_was_found_has_no_certificate() -> None:
     result = fit(decay(), Claiming(1e-5, 1.1e-5), seed=1)
     assert result.assessment.bounds is None
@@ -96,6 +98,7 @@ def test_bounds_of_a_discretised_problem_say_nothing_of_the_integrated_one() -> 
     assert result.assessment.bounds is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.1, 10.0])
 @pytest.mark.parametrize("certify", [False, True])
 def test_an_answer_that_was_integrated_wrongly_is_integrated_anew(

@@ -50,6 +50,7 @@ def ends(level: float, sd: float | None) -> Array:
     return np.column_stack([best - errors, best + errors])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("level", "sd"), [(0.95, 0.06), (0.8, None)])
 def test_the_intervals_of_a_line_hold_the_exact_ones_and_hardly_more(
     level: float, sd: float | None
@@ -74,6 +75,7 @@ def test_the_intervals_of_a_line_hold_the_exact_ones_and_hardly_more(
     assert bounds.closed
 
 
+@pytest.mark.slow
 def test_two_solutions_have_two_intervals() -> None:
     """The sign of k has no effect."""
     times = np.linspace(0.0, 3.0, 8)
@@ -105,6 +107,7 @@ def test_an_interval_without_a_limit_ends_at_the_bounds() -> None:
     assert one.at_bounds == (True, True)
 
 
+@pytest.mark.slow
 def test_bounds_given_to_the_method_are_told() -> None:
     free = line({"x": Noise(sd=0.06)}, a=(-math.inf, math.inf))
     method = odefit.BranchAndBound(bounds={"a": (-4.0, 4.0)})

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import odefit
 from odefit import Model, Problem
@@ -34,6 +35,7 @@ def rise(observed: str = "x", scatter: float = 0.02, **options: Any) -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_a_curve_from_zero_has_bands_where_noise_is_logarithmic(tmp_path: Path) -> None:
     """There is no logarithm of zero; elsewhere the bands are relative."""
     problem = rise(noise={"y": {"transform": "log10", "sd": 0.02}})
@@ -47,6 +49,7 @@ def test_a_curve_from_zero_has_bands_where_noise_is_logarithmic(tmp_path: Path) 
     assert 10 ** (1.96 * 0.02) < ratio < 10 ** (1.5 * 1.96 * 0.02)
 
 
+@pytest.mark.slow
 def test_where_the_derivative_of_an_observable_has_no_bounds_there_is_no_band(
     tmp_path: Path,
 ) -> None:
@@ -74,6 +77,7 @@ def test_a_deviance_beyond_all_numbers_is_infinite() -> None:
     assert math.isfinite(judged.root(100.0))
 
 
+@pytest.mark.slow
 def test_nodes_hold_the_constants_that_events_assign() -> None:
     """A comparison of the time is a constant that an event sets: it is one of a node's values."""
     times = np.linspace(0.0, 6.0, 13)

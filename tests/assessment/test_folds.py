@@ -59,6 +59,7 @@ def squares(held: float | None) -> float:
     return min(found)
 
 
+@pytest.mark.slow
 def test_at_a_fold_intervals_are_those_of_a_profile_by_closed_form() -> None:
     start = {"ka": 0.3, "ke": 0.25, "V": 0.5}
     result = odefit.fit(oral_dose(), odefit.SingleShooting(), start=start)
@@ -78,6 +79,7 @@ def test_at_a_fold_intervals_are_those_of_a_profile_by_closed_form() -> None:
     assert "by profile" in str(result)
 
 
+@pytest.mark.slow
 def test_the_other_half_of_a_double_solution_has_the_interval_of_the_profile() -> None:
     """A count of the equations finds both halves, and linearisation has no interval at either."""
     start = {"ka": 0.3, "ke": 0.25, "V": 0.5}
@@ -100,6 +102,7 @@ def test_the_other_half_of_a_double_solution_has_the_interval_of_the_profile() -
     assert distant[volume].tolist() != one[volume].tolist()  # the profile does not reach it
 
 
+@pytest.mark.slow
 def test_what_is_not_determined_stays_so() -> None:
     problem = oral_dose("blood/(V*F)", F=LIMITS)
     start = {"ka": 0.5, "ke": 0.2, "V": 0.5, "F": 1.0}
@@ -117,6 +120,7 @@ def test_a_plain_problem_has_no_fold() -> None:
     assert Trouble.BY_PROFILE not in result.uncertainty.trouble.values()
 
 
+@pytest.mark.slow
 def test_unknowns_with_an_interval_by_profile_are_not_said_to_be_hardly_determined() -> None:
     start = {"ka": 0.3, "ke": 0.25, "V": 0.5}
     result = odefit.fit(oral_dose(), odefit.SingleShooting(), start=start)

@@ -38,6 +38,7 @@ def found(problem: Problem, seed: int = 0) -> Identifiability:
     return local_identifiability(ForwardMap(problem), seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["alpha-pinene", "lotka-volterra-p", "fitzhugh-nagumo-v", "harmonic", "bbg"]
 )

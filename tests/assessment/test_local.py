@@ -219,6 +219,7 @@ def test_steps_that_gain_less_than_the_accuracy_of_the_integration_are_none() ->
     assert not assessed(1e-6).optimal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lag", "optimal"), [(0.0, True), (0.2, False)])
 def test_an_exponent_that_could_grow_without_end_leaves_an_optimum(
     lag: float, optimal: bool

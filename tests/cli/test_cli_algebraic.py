@@ -34,6 +34,7 @@ def toy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_algebraic_method_needs_no_guess(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("fit", "toy.toml", "--method", "algebraic", "--json", "r.json") == 0
     found = json.loads((toy / "r.json").read_text(encoding="utf-8"))

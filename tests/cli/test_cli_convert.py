@@ -37,6 +37,7 @@ def test_what_petab_has_no_words_for_is_told(
     assert not Path("as-petab").exists()
 
 
+@pytest.mark.slow
 def test_a_fitted_model_becomes_a_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("fit", "decay.toml", "--json", "result.json") == 0
     capsys.readouterr()

@@ -12,6 +12,7 @@ from odefit.formats.files import save
 from tests.designs.problems import box_lucas, scaled
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_design_and_writes_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

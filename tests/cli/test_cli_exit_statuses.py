@@ -29,6 +29,7 @@ def ran(folder: Path, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_unusable_input_is_status_two_with_one_message_for_each_mistake(folder: Path) -> None:
     (folder / "bad.toml").write_text(BAD, encoding="utf-8")
     status, out, err = ran(folder, "fit", "bad.toml", "--json", "r.json")

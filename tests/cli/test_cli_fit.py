@@ -72,6 +72,7 @@ def test_the_json_holds_what_the_design_says(folder: Path) -> None:
     assert not (folder / "result.json.checkpoint").exists()
 
 
+@pytest.mark.slow
 def test_a_certificate_can_be_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where there is none, the fit is there all the same, and says why."""
     assert run("fit", "decay.toml", "--certify") == 0
@@ -87,6 +88,7 @@ def test_a_certificate_can_be_asked_for(folder: Path, capsys: pytest.CaptureFixt
     assert found["assessment"]["global"]["closed"] is True
 
 
+@pytest.mark.slow
 def test_the_default_can_be_named(folder: Path) -> None:
     assert run("fit", "decay.toml", "--method", "automatic", "--json", "named.json") == 0
     named = odefit.load_result(folder / "named.json")
@@ -97,6 +99,7 @@ def test_the_default_can_be_named(folder: Path) -> None:
     assert [r.name for r in named.routes] == [r.name for r in default.routes]
 
 
+@pytest.mark.slow
 def test_the_json_is_read_back(folder: Path) -> None:
     run("fit", "decay.toml", "--json", "result.json")
     result = odefit.load_result(folder / "result.json")
@@ -104,6 +107,7 @@ def test_the_json_is_read_back(folder: Path) -> None:
     assert np.array_equal(result.best.vector, direct.best.vector)
 
 
+@pytest.mark.slow
 def test_a_report_is_written_and_announced_on_standard_error(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,6 +155,7 @@ def test_a_time_limit_is_status_four_and_the_best_is_written(
     assert len(records(folder / "r.json.checkpoint", "starts")) > 2
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_goes_on_from_its_checkpoint(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,6 +167,7 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(
     assert not (folder / "r.json.checkpoint").exists()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_fit_beside_the_json_is_given_up(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -205,6 +211,7 @@ def test_tables_and_reports_are_written_by_their_names(folder: Path) -> None:
         assert Path(name).read_bytes().startswith(begin)
 
 
+@pytest.mark.slow
 def test_a_confidence_region_can_be_asked_for(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

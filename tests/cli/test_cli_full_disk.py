@@ -66,6 +66,7 @@ def test_a_result_that_finds_no_room_is_printed_and_the_report_written(
     assert {p.name for p in full.iterdir()} <= {"other", "r.json.checkpoint"}
 
 
+@pytest.mark.slow
 def test_a_table_that_finds_no_room_on_standard_output_is_told(folder: Path, full: Path) -> None:
     command = [sys.executable, "-m", "odefit", "methods"]
     with (full / "out.txt").open("w") as file:
@@ -117,6 +118,7 @@ def test_a_problem_in_a_read_only_folder_is_fitted(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_written_leaves_the_checkpoint_for_another_try(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

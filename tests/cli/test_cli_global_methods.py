@@ -130,6 +130,7 @@ def test_what_cannot_be_used_is_refused(
     assert part in err
 
 
+@pytest.mark.slow
 def test_a_time_limit_keeps_the_best_so_far(
     bounded: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

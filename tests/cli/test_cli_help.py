@@ -45,6 +45,7 @@ def test_the_help_of_a_command_begins_with_its_usage_and_examples(
     assert max(map(len, before[1:])) <= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "words"), [("odefit pro", ["profile"]), ("odefit fit --time", ["--time-limit"])]
 )

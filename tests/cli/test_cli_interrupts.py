@@ -56,6 +56,7 @@ def interrupted(
     return process.returncode, out, err
 
 
+@pytest.mark.slow
 def test_an_interrupt_gives_the_best_so_far_with_status_130(folder: Path) -> None:
     """Ctrl-C in the second of many starts: an answer, labelled as what it is."""
     options = ("--json", "r.json", "--jobs", "1", "--starts", "1000")
@@ -227,6 +228,7 @@ def test_a_time_limit_of_a_profile_that_its_fit_takes_up_leaves_the_fit(
     assert (folder / "r.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["1", "2"])
 def test_a_closed_stream_costs_no_result(closed: str, folder: Path) -> None:
     call = " ".join([*COMMAND, "fit", "decay.toml", "--jobs", "1", "--starts", "2"])

@@ -46,6 +46,7 @@ def test_starts_that_fail_are_warnings_with_their_reason(folder: Path) -> None:
     assert "the solution grows without bound" in failed[0]
 
 
+@pytest.mark.slow
 def test_routes_and_profiles_are_logged(folder: Path) -> None:
     options = ("--jobs", "1", "--log", "fit.log")
     assert run("profile", "decay.toml", "--only", "k", *options) == 0

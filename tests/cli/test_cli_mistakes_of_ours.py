@@ -74,6 +74,7 @@ def test_whatever_fails_after_the_fit_the_json_is_there(
     assert "in fails" in log
 
 
+@pytest.mark.slow
 def test_where_the_json_fails_the_result_is_printed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

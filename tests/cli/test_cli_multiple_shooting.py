@@ -26,6 +26,7 @@ def test_multiple_shooting_may_be_asked_for_with_its_options(
     assert len(found["starts"]) == 1
 
 
+@pytest.mark.slow
 def test_an_answer_on_nodes_is_written_simulated_and_reported(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ def test_scenarios_are_predicted_in_one_table(
     assert 'note: scenario "heavy" extrapolates: w is 2, fitted 1' in captured.err
 
 
+@pytest.mark.slow
 def test_quantities_figures_and_json_come_at_once(
     result: Path, scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,6 +83,7 @@ def test_bands_of_samples_have_their_number_and_seed(
     assert found["std_error"][1] > 0
 
 
+@pytest.mark.slow
 def test_plot_draws_scenarios(
     result: Path, scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

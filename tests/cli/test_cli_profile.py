@@ -14,6 +14,7 @@ import odefit
 from tests.cli.commands import refused, run
 
 
+@pytest.mark.slow
 def test_a_problem_is_fitted_and_profiled(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("profile", "decay.toml", "--only", "k", "--expression", "half = 0.69/k") == 0
     captured = capsys.readouterr()
@@ -23,6 +24,7 @@ def test_a_problem_is_fitted_and_profiled(folder: Path, capsys: pytest.CaptureFi
     assert rows == ["k", "half"]
 
 
+@pytest.mark.slow
 def test_profiles_of_a_result_are_kept_with_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -38,6 +40,7 @@ def test_profiles_of_a_result_are_kept_with_it(
     assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_mistakes_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no unknown 'kk'" in refused(capsys, "profile", "decay.toml", "--only", "kk")
     assert "--jobs" in refused(capsys, "profile", "decay.toml", "--jobs", "0")
@@ -57,6 +60,7 @@ def test_a_time_limit_that_the_fit_has_taken_leaves_no_profiles(
     assert "no profiles" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_fit_that_memory_has_ended_is_not_profiled(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def table(capsys: pytest.CaptureFixture[str]) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(capsys.readouterr().out))
 
 
+@pytest.mark.slow
 def test_a_result_is_shown_as_the_fit_has_printed_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -50,6 +51,7 @@ def test_a_result_is_shown_as_the_fit_has_printed_it(
     assert (shown.out, shown.err) == (printed.out, printed.err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what",
     [
@@ -71,6 +73,7 @@ def test_figures_are_drawn_beside_the_result(
     assert "<svg" in Path(f"result-{what}.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SIGNATURES)
 def test_the_name_of_a_figure_decides_its_format(result: str, suffix: str) -> None:
     assert run("plot", result, "--log-y", "--observable", "y", "-o", f"fit{suffix}") == 0
@@ -112,6 +115,7 @@ data = "data.csv"
 """
 
 
+@pytest.mark.slow
 def test_a_missing_band_is_told_with_the_direction_that_forbids_it_and_a_remedy(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +146,7 @@ def test_a_missing_band_is_told_with_the_direction_that_forbids_it_and_a_remedy(
     assert 0.6 < found.ci_high < 0.7
 
 
+@pytest.mark.slow
 def test_a_figure_is_as_wide_as_the_column_of_a_journal(result: str) -> None:
     for what in ("fit", "starts"):
         assert run("plot", result, "--what", what, "--width", "89 mm", "-o", "f.svg") == 0

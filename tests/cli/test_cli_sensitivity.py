@@ -25,6 +25,7 @@ def test_a_ranking_is_printed_and_a_table_written(
     assert "elasticity" in Path("local.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_shares_of_the_variance_of_a_quantity(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

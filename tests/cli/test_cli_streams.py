@@ -40,6 +40,7 @@ def test_help_needs_nothing_heavy(arguments: list[str]) -> None:
     assert set(ran.stderr.split()) <= {"numpy"}  # of `import odefit` itself
 
 
+@pytest.mark.slow
 def test_results_go_to_standard_output_and_all_else_to_standard_error(folder: Path) -> None:
     ran = subprocess.run(
         [*COMMAND, "fit", "decay.toml", "--report", "r.md", "--starts", "1"],
@@ -93,6 +94,7 @@ def test_a_closed_pipe_ends_printing_alone(
     assert {p.name for p in folder.iterdir()} - before == written  # and no checkpoint
 
 
+@pytest.mark.slow
 def test_what_an_encoding_has_no_letters_for_is_printed_with_question_marks(folder: Path) -> None:
     """Pipes on Windows have such encodings, which know no Greek letters."""
     stored = Path(__file__).parents[1] / "results-format-1" / "0.1-single-shooting.json"

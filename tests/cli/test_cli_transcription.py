@@ -14,6 +14,7 @@ from tests.methods.transcription.instances import needs
 TRANSCRIPTION = "fit decay.toml --method transcription --scheme trapezoid --starts 1"
 
 
+@pytest.mark.slow
 def test_a_discretised_fit_says_how_far_mesh_and_truth_are_apart(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

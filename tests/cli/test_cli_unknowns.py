@@ -17,6 +17,7 @@ def fitted(*options: str) -> dict[str, float]:
     return found
 
 
+@pytest.mark.slow
 def test_unknowns_are_fixed_and_bounded(folder: Path) -> None:
     found = fitted("--fix", "s=2", "--bounds", "k=0:0.5")
     assert found == {"k": 0.5, "s": 2.0}
@@ -44,6 +45,7 @@ def test_a_value_may_be_an_expression_of_numbers(
     assert "0.125 to 0.5" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_fit_goes_on_from_a_result(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fitted("--fix", "s=2")
     capsys.readouterr()

@@ -41,6 +41,7 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_freed_start_makes_the_difference(
     result: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,6 +92,7 @@ def test_nesting_without_end_is_refused(
     assert "more than 100" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_parts_of_the_fitted_data_are_left_out_in_turn(
     result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,6 +132,7 @@ def test_options_of_cross_validation_are_checked(
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_table_fits_a_terminal_of_eighty_columns(
     result: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_certificate_holds_for_its_problem_alone(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ SQUARE = st.integers(1, 4).flatmap(
 )
 
 
+@pytest.mark.slow
 @given(SQUARE)
 def test_a_matrix_times_its_inverse_is_the_identity(matrix: list[list[Fraction]]) -> None:
     n = len(matrix)

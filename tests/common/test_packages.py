@@ -28,6 +28,7 @@ def test_the_message_says_what_for_and_how_to_install_it(monkeypatch: pytest.Mon
                 require(package)
 
 
+@pytest.mark.slow
 def test_the_command_line_fits_and_tables_and_figures_are_refused(tmp_path: Path) -> None:
     found = tmp_path / "result.json"
     code = f"""
@@ -59,6 +60,7 @@ sys.exit(status)
     assert len(lines) == 11
 
 
+@pytest.mark.slow
 def test_a_report_that_cannot_be_written_is_refused_before_the_fit(tmp_path: Path) -> None:
     report = str(tmp_path / "report.html")
     code = (

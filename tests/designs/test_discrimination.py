@@ -33,6 +33,7 @@ def quadratic() -> Problem:
     return of_time("quadratic", "a0 + a1*t + a2*t^2", guesses)
 
 
+@pytest.mark.slow
 def test_the_design_of_atkinson_and_fedorov() -> None:
     """Biometrika 62, 1975: points -1, -0.669, 0.144, 0.957 and the discrepancy 1.087e-3."""
     right = of_time("exponentials", "4.5 - 1.5*exp(t) - 2*exp(-t)*s", {"s0": {"fixed": 1.0}})
@@ -112,6 +113,7 @@ def fits() -> tuple[Result, Result]:
     return first, second
 
 
+@pytest.mark.slow
 def test_the_distance_is_that_of_the_closest_fit(fits: tuple[Result, Result]) -> None:
     """Against SciPy on closed forms; the measurements that there are count for the other model."""
     first, second = fits
@@ -173,6 +175,7 @@ def test_simulated_measurements_tell_the_models_apart_as_planned(
     assert np.mean(squares) == pytest.approx(found.rivalry.distance**2 + 6 - 2, abs=4 * error)
 
 
+@pytest.mark.slow
 def test_buzzi_ferraris_weighs_differences_against_uncertainty(
     fits: tuple[Result, Result],
 ) -> None:
@@ -224,6 +227,7 @@ def _more() -> list[odefit.Experiment]:
     return [odefit.Experiment("data", {"t": times, "y": y}, t0=0.0)]
 
 
+@pytest.mark.slow
 def test_the_command_line_tells_two_results_apart(
     fits: tuple[Result, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

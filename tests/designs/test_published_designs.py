@@ -15,6 +15,7 @@ from odefit.designs.parts import Run
 from tests.designs.problems import RATES, SCALED, box_lucas, decay, initial_rates, scaled
 
 
+@pytest.mark.slow
 def test_box_and_lucas_measure_at_1_23_and_6_86() -> None:
     # G. E. P. Box and H. L. Lucas, Biometrika 46, 1959, 77-90; the digits are recomputed.
     found = odefit.design(box_lucas(), RATES, observables=["y"], times=(0, 20), count=2)
@@ -46,6 +47,7 @@ def test_a_decay_is_measured_at_once_and_after_its_time_constant() -> None:
     assert found.times == pytest.approx([0.0, 4.0], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_initial_rates_are_measured_at_the_largest_concentration_and_below_km() -> None:
     km, largest = 2.0, 10.0
     found = odefit.design(

@@ -51,6 +51,7 @@ def test_wrong_use_is_refused_in_a_sentence(arguments: dict[str, Any], message: 
     assert len(str(error.value).splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_determined_is_named_with_its_remedy() -> None:
     found = odefit.design(scaled(), SCALED, times=(0, 20))
     assert not found.found
@@ -66,6 +67,7 @@ def test_what_cannot_be_determined_is_named_with_its_remedy() -> None:
     assert remedied.found
 
 
+@pytest.mark.slow
 def test_chosen_quantities_that_are_determined_need_no_remedy() -> None:
     found = odefit.design(scaled(), SCALED, times=(0, 20), of=["k1", "dose = s*A"], count=4)
     assert found.found
@@ -79,6 +81,7 @@ def test_measurements_that_exist_count() -> None:
     assert found.times == pytest.approx([6.858], abs=2e-3)
 
 
+@pytest.mark.slow
 def test_limits_hold() -> None:
     found = odefit.design(box_lucas(), RATES, times=(0, 20), count=6, replicates=1, spacing=0.5)
     times = found.times
@@ -117,6 +120,7 @@ def test_the_same_seed_gives_the_same_design() -> None:
     assert one.times == two.times
 
 
+@pytest.mark.slow
 def test_figures_show_curves_and_intervals() -> None:
     found = odefit.design(box_lucas(), RATES, times=(0, 20), count=2)
     figure = found.plot()

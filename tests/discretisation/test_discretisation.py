@@ -34,6 +34,7 @@ def cost(forward: ForwardMap, vector: Array) -> float:
     return 2 * found.cost if forward.likelihood else found.objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mesh", [UniformMesh(150), DataMesh(150)], ids=["uniform", "data"])
 @pytest.mark.parametrize("name", CASES)
 def test_exact_trajectories_satisfy_the_equations_and_have_the_objective_of_the_forward_map(
@@ -49,6 +50,7 @@ def test_exact_trajectories_satisfy_the_equations_and_have_the_objective_of_the_
     assert (values - 1e-14 <= d.upper).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in CASES if n != "kinks"])
 def test_discrete_solutions_on_a_fine_mesh_are_the_exact_trajectories(name: str) -> None:
     """So there are as many equations as variables at points, and they are the right ones."""
@@ -65,6 +67,7 @@ def test_discrete_solutions_on_a_fine_mesh_are_the_exact_trajectories(name: str)
 LIBRARY = ("alpha-pinene", "bbg", "crauste-f", "gma", "lotka-volterra-f", "mammillary-3-p")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIBRARY)
 def test_library_problems_have_the_objective_of_the_forward_map(name: str) -> None:
     """Beside the reference, where noise-free data leave more than rounding."""

@@ -189,6 +189,7 @@ def compartment(times: Array, doses: Sequence[float], k: float = 0.5) -> Array:
     return np.asarray(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mesh", [UniformMesh(37), DataMesh(20), UniformMesh(20, final=5.0)])
 @pytest.mark.parametrize(
     "doses", [[0.0], [1.0], [0.7], [0.0, 0.25, 1.0, 1.5], [2.0], [3.0], [0.999999, 1.0]]

@@ -118,6 +118,7 @@ def measured(scheme: Scheme, mesher: Mesher, known: int = 1) -> float:
     return -float(np.polyfit(np.log(steps), np.log(errors), 1)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mesher", [uniform, smooth, rough])
 @pytest.mark.parametrize("scheme", [s for s in ALL if s.name != "Simpson"], ids=named)
 def test_a_scheme_converges_at_its_order(scheme: Scheme, mesher: Mesher) -> None:
@@ -304,6 +305,7 @@ def test_polynomials_of_the_schemes_degree_are_reproduced_with_their_derivatives
         assert states @ x + rhs @ f == pytest.approx(q(at), abs=1e-11 * size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [s for s in ALL if s.name != "Runge-Kutta"], ids=named)
 @settings(deadline=None, max_examples=25)
 @given(mesh=MESHES, coefficients=COEFFICIENTS)

@@ -75,6 +75,7 @@ def test_library_problems_at_every_degree(name: str, degree: int) -> None:
         checked(problem, *box(vector, relative), Enclosure(problem, degree))
 
 
+@pytest.mark.slow
 def test_many_boxes_far_from_the_reference() -> None:
     """A point in each of a hundred boxes (the stiff engine would not be accurate enough)."""
     problem = library.load("alpha-pinene")
@@ -105,6 +106,7 @@ def test_features_of_problems(name: str) -> None:
         checked(problem, *box(vector, relative), enclosure, forward, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["none", "a number", "a column", "relative", "a prior", "log", "log10", "log, unweighted"],
@@ -211,6 +213,7 @@ def test_events() -> None:
         assert np.isfinite(found.remainder).all()
 
 
+@pytest.mark.slow
 def test_priors_experiments_and_unknown_initial_values() -> None:
     model = Model(
         ode={"x": "-k*x*z", "z": "a*(x - z)"},

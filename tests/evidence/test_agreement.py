@@ -11,6 +11,7 @@ SPECIAL = (*range(2, 11), 12, 15)
 """Quick ones of all families."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SPECIAL)
 def test_nothing_false_is_said_of_models_from_special_values(seed: int) -> None:
     found = verdict(seed, seconds=20.0, search=False)

@@ -142,6 +142,7 @@ def test_a_published_problem_is_right_within_a_tenth_of_a_log_unit() -> None:
 # What is measured -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_dense_fit_is_measured() -> None:
     result = fitted(fit(problem="two-compartments"))
     assert result["status"] == "converged"
@@ -183,6 +184,7 @@ def test_the_cascade_is_found_and_the_end_of_its_flat_valley_reached() -> None:
     assert found.objective < 395.5555
 
 
+@pytest.mark.slow
 def test_the_cascade_has_the_size_of_the_issue() -> None:
     problem, rates = cascade_problem(0)
     assert (len(problem.model.ode), len(rates), problem.size) == (30, 40, 20 * 21)
@@ -297,6 +299,7 @@ def test_there_are_enough_systems_from_every_field() -> None:
     assert sum(len(s.observed) < len(s.ode) for s in SYSTEMS.values()) >= 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_system_has_dense_data_of_values_within_its_bounds(system: str) -> None:
     problem, truth = dense_problem(system, 1e-2, 0)
@@ -309,6 +312,7 @@ def test_every_system_has_dense_data_of_values_within_its_bounds(system: str) ->
     assert set(parameters(SYSTEMS[system])) <= set(truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["rlc-driven", "switched-converter", "dc-motor", "robertson"])
 def test_the_truth_has_one_unit_of_the_objective_for_each_measurement(system: str) -> None:
     value, size = objective(system, 1e-4, 3)

@@ -126,6 +126,7 @@ def test_the_script_has_the_log_likelihood_of_published_problems(name: str) -> N
     assert script.log_likelihood(vector) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_script_knows_transforms_noise_of_every_kind_and_events_of_one_experiment() -> None:
     problem, vector = mixed()
     found = evaluated(problem, vector)
@@ -239,6 +240,7 @@ def test_weights_of_estimated_noise_are_the_best_at_the_reference_or_there_are_n
     assert second["y"][0] == first["y"][0]
 
 
+@pytest.mark.slow
 def test_the_unknowns_of_the_noise_are_at_their_optimum_in_the_answer() -> None:
     problem, vector = published("Boehm_JProteomeRes2014")
     wrong = vector.copy()

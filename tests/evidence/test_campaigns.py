@@ -28,6 +28,7 @@ def test_tasks_are_json_with_a_key_of_their_own(name: str) -> None:
     assert len({t["key"] for t in tasks}) == len(tasks) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_tables_can_be_made_of_failures_alone(name: str) -> None:
     one = campaign(name)
@@ -62,6 +63,7 @@ def test_an_unknown_name_gets_a_proposal() -> None:
         campaign("x")
 
 
+@pytest.mark.slow
 def test_alpha_pinene_is_found_without_a_guess() -> None:
     one = campaign("alpha-pinene")
     task = one.tasks()[0]

@@ -13,6 +13,7 @@ from odefit.problem import problem_from_mapping
 from odefit.simulation import Failure, ForwardMap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HILLS)
 def test_odefit_sees_the_curves_that_scipy_has_drawn(name: str) -> None:
     found = data_set(name, 0)

@@ -45,6 +45,7 @@ def told_apart(source: str, problem: str, name: str) -> list[str]:
     return differences(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUISES)
 def test_the_objective_at_a_point_is_that_of_the_plain_problem(name: str) -> None:
     compared = 0
@@ -68,6 +69,7 @@ def test_the_objective_at_a_point_is_that_of_the_plain_problem(name: str) -> Non
     assert compared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["states in other units", "a state of other sign", "other names"])
 def test_the_answer_of_a_fit_is_that_of_the_plain_problem(name: str) -> None:
     assert not told_apart("published", "BoxBOD", name)

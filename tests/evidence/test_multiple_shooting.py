@@ -188,6 +188,7 @@ def test_local_linearization_finds_the_same_estimate() -> None:
     assert np.abs(apart).max() < 0.01
 
 
+@pytest.mark.slow
 def test_fits_that_end_elsewhere_are_not_at_the_optimum() -> None:
     (fit,) = measured(fits_task("fitzhugh-nagumo", "relaxed", realizations=1))
     assert fit["right"]

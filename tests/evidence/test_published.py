@@ -49,6 +49,7 @@ def test_unknowns_are_those_of_the_published_values(name: str) -> None:
     assert {k for group in PROBLEMS[name].get("alike", ()) for k in group} <= set(keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_published_values_are_found(name: str) -> None:
     assert compared(name, 1, 30.0)["wrong"] == []

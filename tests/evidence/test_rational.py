@@ -78,6 +78,7 @@ def test_every_set_has_true_values_of_its_own() -> None:
         assert all(0.1 <= v <= 0.9 for values in sets for v in values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_simulated_data_are_the_papers(model: str) -> None:
     given, true = data_set(run_task(model, 3, 0.0, 21, INTERVAL))
@@ -90,6 +91,7 @@ def test_simulated_data_are_the_papers(model: str) -> None:
         assert ours == pytest.approx(series.values, rel=0, abs=2e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_all_sets_have_trajectories(model: str) -> None:
     for number in range(GIVEN, SETS):
@@ -194,6 +196,7 @@ def test_options_are_given_on_the_command_line(
 # Runs -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_measures_both_sides_of_polishing(cache: Path) -> None:
     task = run_task("rational-van-der-pol", 6, 0.0, 21, INTERVAL)
     result = measured(task)
@@ -217,6 +220,7 @@ def test_the_nearest_of_several_solutions_counts(cache: Path) -> None:
     assert result["after"] <= 1e-5
 
 
+@pytest.mark.slow
 def test_noise_leaves_a_floor_and_a_spread(cache: Path) -> None:
     result = measured(run_task("rational-harmonic", 0, 1e-2, 1001, INTERVAL))
     assert result["floor"] == pytest.approx(result["after"], rel=0.2)

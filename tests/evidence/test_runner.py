@@ -185,6 +185,7 @@ def test_an_ignored_ctrl_c_stays_ignored(handler: signal.Handlers) -> None:
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 def test_a_complete_campaign_runs_nothing_again(tmp_path: Path, log: Path) -> None:
     run_campaign(PLAIN, tmp_path / "out", jobs=1)
     count = len(runs(log))

@@ -261,6 +261,7 @@ def test_a_run_of_the_campaign_finds_references_and_draws_them(tmp_path: Path) -
             assert (tmp_path / f"{name}.{ending}").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_global_runs_fill_their_panels() -> None:
     figures = campaign("transcription-study").figures
     assert figures is not None

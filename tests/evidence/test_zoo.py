@@ -31,11 +31,13 @@ def test_a_problem_is_that_of_its_number() -> None:
     assert drawn(7).mapping == drawn(7).mapping != drawn(42).mapping
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", EXACT)
 def test_odefit_reports_the_value_that_scipy_finds_at_its_answer(number: int) -> None:
     assert fitted(number, "single-shooting", 20.0)["apart"] < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 4, 14])
 def test_a_reference_is_no_worse_than_the_truth_and_odefit_finds_it(number: int) -> None:
     found = drawn(number)

@@ -104,6 +104,7 @@ def test_without_the_token_every_route_is_refused(method: str, path: str) -> Non
     assert outside.request(method, path, headers=headers).status_code == 403
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), every_route())
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:4000", "127.0.0.1", "127.0.0.1:1"])
 def test_another_host_name_is_refused_even_with_the_cookie(

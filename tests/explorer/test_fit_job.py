@@ -48,6 +48,7 @@ def test_a_fit_that_is_stopped_says_so_or_has_ended_before() -> None:
     assert report.seconds > 0
 
 
+@pytest.mark.slow
 def test_what_a_fit_refuses_is_told() -> None:
     model = odefit.Model(ode={"x": "-k*x + m"})
     unknowns = {"k": {"lower": 0.0}, "m": {"lower": 0.0}}

@@ -98,6 +98,7 @@ def test_a_port_in_use_is_refused(page: Explorer) -> None:
     page.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_the_command_prints_the_address_and_ends_by_ctrl_c(tmp_path: Path) -> None:
     file = tmp_path / "decay.toml"

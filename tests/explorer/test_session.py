@@ -195,6 +195,7 @@ def ended(session: Session, seconds: float = 60.0) -> dict[str, Any]:
     raise AssertionError("the fit has not ended")
 
 
+@pytest.mark.slow
 def test_a_fit_begins_at_the_values_and_holds_what_is_frozen(session: Session) -> None:
     at = values(session, k=0.7, m=0.25)
     session.start_fit({"values": at, "frozen": ["m"], "method": "single-shooting"})
@@ -353,6 +354,7 @@ def test_a_file_that_has_become_no_problem_meanwhile_is_refused(tmp_path: Path, 
         propose(tmp_path / "decay.toml", problem, chosen)
 
 
+@pytest.mark.slow
 def test_of_thousands_of_measurements_the_page_gets_those_that_can_be_told_apart() -> None:
     result = examples.dense()
     session = Session(result.problem, result)
@@ -416,6 +418,7 @@ def test_a_scenario_has_other_constants_inputs_and_doses_beside_the_first() -> N
     assert first == pytest.approx(10 * np.exp(-1.5), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_the_result(file: Path) -> None:
     problem = odefit.load(file)
     none = Session(problem)

@@ -59,6 +59,7 @@ def test_a_value_that_is_not_positive_has_a_linear_slider() -> None:
 bound = st.none() | st.floats(-1e6, 1e6)
 
 
+@pytest.mark.slow
 @given(bound, bound, st.floats(0, 1))
 def test_every_slider_holds_its_value_between_its_ends_and_its_ends_between_the_bounds(
     lower: float | None, upper: float | None, share: float

@@ -115,6 +115,7 @@ def test_an_expression_has_the_value_that_python_gives_it(
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="xy12.e+-*/^(), minexplog_", max_size=60) | st.text(max_size=20))
 def test_any_text_is_an_expression_or_an_expression_error(text: str) -> None:
     refusal = refused(text)
@@ -211,6 +212,7 @@ def test_python_is_not_spoken(text: str) -> None:
         parse(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -231,6 +233,7 @@ def test_nesting_and_length_are_bounded(text: str) -> None:
     assert time.process_time() - start < 5
 
 
+@pytest.mark.slow
 def test_a_long_sum_is_no_nesting() -> None:
     assert value("x" + " + x" * 20_000, x=1.0) == 20_001
 

@@ -69,6 +69,7 @@ def pieces() -> st.SearchStrategy[str]:
     )
 
 
+@pytest.mark.slow
 @given(pieces(), st.lists(st.tuples(st.floats(-2, 2), st.floats(-2, 2)), min_size=3, max_size=3))
 def test_all_algebras_agree_on_values_and_derivatives_of_pieces(
     text: str, points: list[tuple[float, float]]
@@ -195,6 +196,7 @@ def test_what_is_no_text_is_no_condition(wrong: Any) -> None:
     assert "expected a condition such as x < 0.1" in issues.errors[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "sentence"),
     [

@@ -22,6 +22,7 @@ def problem(values: Any, noise: Any = None, initial: Any = (0.0, None), **column
     return odefit.Problem(DECAY, data, {"k": (0.0, None)}, {"x": initial}, noise=noise)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values",
     [10.0 * np.exp(-0.5 * TIMES), np.full(6, 3.0), np.zeros(6), np.full(6, 3e-9)],
@@ -74,6 +75,7 @@ def test_a_parameter_of_the_noise_is_not_estimated_from_censored_values_either()
     assert "[observables] x: every value of x is censored: they bound" in found.warnings[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [1, -1])
 def test_bounds_from_one_side_give_no_intervals(side: int) -> None:
     values = np.full(6, 0.5 if side == 1 else 100.0)
@@ -84,6 +86,7 @@ def test_bounds_from_one_side_give_no_intervals(side: int) -> None:
     assert result.goodness is None  # what lies beyond a limit has no pattern
 
 
+@pytest.mark.slow
 def test_a_constant_column_beside_others_leaves_these_their_errors() -> None:
     """c is measured as 2 exactly; k and the noise of x are those of a fit of x alone."""
     x = 10.0 * np.exp(-0.5 * TIMES) + 0.05 * np.array([1, -1, 0.5, -0.7, 0.4, 0.2])

@@ -80,6 +80,7 @@ def test_problems_without_bounds_are_solved_too(name: str) -> None:
     assert result.best.vector == pytest.approx(truth, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_result_whatever_runs_it() -> None:
     method = MultiStart(starts=6, screening=4)
     serial = odefit.fit(oscillator(), method, seed=5, jobs=1)
@@ -90,6 +91,7 @@ def test_the_same_seed_gives_the_same_result_whatever_runs_it() -> None:
     assert [s.cost for s in serial.starts] == [s.cost for s in threads.starts]
 
 
+@pytest.mark.slow
 def test_every_distinct_solution_is_listed_the_best_first() -> None:
     result = odefit.fit(oscillator(), MultiStart(starts=30, screening=1), seed=1)
     objectives = [s.objective for s in result.solutions]
@@ -101,11 +103,13 @@ def test_every_distinct_solution_is_listed_the_best_first() -> None:
     assert min(np.abs(np.diff(sorted(frequencies)))) > 1e-3
 
 
+@pytest.mark.slow
 def test_the_answer_is_no_worse_than_any_start() -> None:
     result = odefit.fit(decay(), seed=1)
     assert result.objective <= min(s.objective for s in result.starts) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_a_ridge_is_one_solution_with_a_reason() -> None:
     problem = decay(
         model=Model(ode={"x": "-k*m*x"}, observables={"y": "s*x"}),
@@ -118,6 +122,7 @@ def test_a_ridge_is_one_solution_with_a_reason() -> None:
     assert np.isfinite(result.uncertainty.standard_errors[2])
 
 
+@pytest.mark.slow
 def test_two_equally_good_solutions_are_both_told() -> None:
     """The sign of a never shows."""
     problem = decay(
@@ -191,6 +196,7 @@ def test_failed_starts_are_warned_of() -> None:
     assert any(f"{failed} of 8 starts failed" in w for w in result.warnings)
 
 
+@pytest.mark.slow
 def test_a_time_limit_gives_the_best_so_far() -> None:
     began = time.perf_counter()
     result = odefit.fit(oscillator(), MultiStart(starts=10**6), time_limit=0.5, jobs=1)
@@ -214,6 +220,7 @@ def test_an_answer_that_cannot_be_beaten_has_converged_whatever_ended_the_search
     assert odefit.fit(decay(), near).status is Status.TIME_LIMIT
 
 
+@pytest.mark.slow
 def test_single_shooting_is_a_method_too() -> None:
     problem = decay().with_parameters(k={"guess": 1.0}, s={"guess": 1.0})
     result = odefit.fit(problem, SingleShooting())
@@ -222,6 +229,7 @@ def test_single_shooting_is_a_method_too() -> None:
     assert result.objective == pytest.approx(odefit.fit(decay()).objective, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_method_that_stops_too_early_is_driven_on() -> None:
     """The last improvement is made on any answer."""
     problem = decay().with_parameters(k={"guess": 5.0}, s={"guess": 9.0})
@@ -249,6 +257,7 @@ class Final(SingleShooting):
         return True
 
 
+@pytest.mark.slow
 def test_a_method_may_ask_for_its_answer_to_be_left_alone() -> None:
     """Unless the user says what he wants."""
     problem = decay().with_parameters(k={"guess": 5.0}, s={"guess": 9.0})
@@ -416,6 +425,7 @@ DRIVEN = Model(ode={"x": "w*cos(w*t)"})
 """The same x, driven at given times, where nothing is known of answers at other speeds."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 1e-4, 0.1])
 def test_a_local_optimum_that_does_not_describe_the_data_is_no_converged_fit(noise: float) -> None:
     """A wrong frequency fits nothing; how large the noise is, dense data tell by themselves."""
@@ -480,6 +490,7 @@ def test_what_several_methods_agree_on_is_an_answer_of_a_model_that_is_not_exact
     assert (said in result.message) != accepted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("certify", [False, True])
 def test_what_is_proved_to_be_the_best_shows_that_the_model_is_wrong(certify: bool) -> None:
     times = np.linspace(0.0, 1.0, 40)
@@ -643,6 +654,7 @@ def ample_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SOLUTIONS, "SEARCH_WORK", 3e9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ample_work")
 def test_a_fit_lists_the_solutions_that_the_equations_admit() -> None:
     """Whether a start has ended there or not."""
@@ -688,6 +700,7 @@ def test_the_estimates_do_not_depend_on_the_work_for_the_equations(
     assert np.array_equal(hasty.best.vector, ample.best.vector)
 
 
+@pytest.mark.slow
 def test_at_an_answer_that_leaves_unknowns_open_no_count_is_claimed() -> None:
     """The amplitude is zero there, and the rate, which the equations determine, does nothing."""
     times = np.linspace(0.0, 4.0, 30)
@@ -703,10 +716,12 @@ def test_at_an_answer_that_leaves_unknowns_open_no_count_is_claimed() -> None:
     assert result.assessment.complete is None
 
 
+@pytest.mark.slow
 def test_only_a_default_fit_asks_the_equations() -> None:
     assert odefit.fit(decay(), MultiStart(), seed=1).assessment.complete is None
 
 
+@pytest.mark.slow
 def test_a_certificate_is_added_to_any_fit() -> None:
     result = odefit.fit(decay(), certify=True, seed=1, time_limit=60).assessment.bounds
     plain = odefit.fit(decay().with_parameters(s={"lower": 0.0, "upper": 5.0}), seed=1)
@@ -743,6 +758,7 @@ def test_where_nothing_can_be_certified_the_fit_stays(problem: Problem, reason: 
     assert reason in warning
 
 
+@pytest.mark.slow
 def test_what_the_proof_finds_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A single start has found the wrong frequency."""
     right = odefit.fit(waves(2.01, 0.1), SingleShooting())
@@ -758,6 +774,7 @@ def test_what_the_proof_finds_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> 
     assert result.status is Status.CONVERGED
 
 
+@pytest.mark.slow
 def test_what_comes_after_the_search_is_told() -> None:
     told: list[str] = []
     odefit.fit(decay(), seed=1, certify=True, progress=lambda p: told.append(p.message))
@@ -768,6 +785,7 @@ def test_what_comes_after_the_search_is_told() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_methods_have_names() -> None:
     named = odefit.fit(decay(), "multi-start", seed=1)
     assert named.method == MultiStart().name

@@ -73,6 +73,7 @@ def test_there_are_no_speeds_without_cycles_or_with_given_times(rate: str, why: 
     )
 
 
+@pytest.mark.slow
 def test_aliases_of_an_orbit_fit_as_well_and_begin_elsewhere() -> None:
     """Samples at equal distances see the same when whole cycles are added between them."""
     problem, truth = prey(1.3)
@@ -109,6 +110,7 @@ def test_all_aliases_are_found_from_one_start_whatever_the_seed() -> None:
         assert sorted(s.vector[0] for s in result.fitting) == pytest.approx(right, abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_dense_series_is_scanned_at_few_times_and_shows_the_same_speeds() -> None:
     """One oscillator is fitted to the sum of two, and may follow either."""
     times = np.linspace(0.0, 30.0, 3001)

@@ -76,6 +76,7 @@ def test_a_profile_has_an_interval_at_each_solution() -> None:
     assert "several intervals" in profile.sentence
 
 
+@pytest.mark.slow
 def test_each_interval_is_that_of_the_same_problem_with_one_solution(tmp_path: Path) -> None:
     result = fitted(0.02)
     (both,) = result.profile(jobs=1).profiles
@@ -93,6 +94,7 @@ def test_each_interval_is_that_of_the_same_problem_with_one_solution(tmp_path: P
     assert back.profiles.profiles[0].intervals == both.intervals
 
 
+@pytest.mark.slow
 def test_equal_solutions_have_profiles_of_both() -> None:
     (profile,) = fitted(0.0).profile(jobs=1).profiles
     assert len(profile.intervals) == 2

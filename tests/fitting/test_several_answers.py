@@ -145,6 +145,7 @@ def test_bands_are_over_all_solutions_over_one_or_weighted() -> None:
         result.predict([time], solutions="mixtures")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_profile_of_an_expression_is_a_union_too() -> None:
     (profile,) = fitted().profile(expressions=["twice = 2*p"], jobs=1).profiles
     (unknown,) = fitted().profile(["p"], jobs=1).profiles
@@ -158,6 +159,7 @@ def test_a_bootstrap_fits_each_sample_from_all_solutions() -> None:
     assert {round(float(v)) for v in values} == {0, 2, 4}
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None)
 @given(st.floats(0.5, 3.5), st.sampled_from([0.02, 0.1, 0.4]), st.integers(0, 99))
 def test_no_limit_is_refuted_by_the_list_of_solutions(level: float, sd: float, seed: int) -> None:

@@ -60,6 +60,7 @@ def linear_parts(p: odefit.Problem) -> tuple[Array, Array, list[int]]:
     return found.residuals[:measured], found.jacobian[:measured], at
 
 
+@pytest.mark.slow
 def test_a_function_that_is_steep_in_one_part_has_an_uneven_smoothness() -> None:
     """Found by the likelihood ratio, it is the same as the one that is asked for."""
     (found,) = chosen_smoothness(problem("reml"), None, control()).notices
@@ -71,6 +72,7 @@ def test_a_function_that_is_steep_in_one_part_has_an_uneven_smoothness() -> None
     assert even.names == ("u", "reml")
 
 
+@pytest.mark.slow
 def test_the_optimum_is_that_of_the_marginal_likelihood() -> None:
     p = problem("reml", exact=wave)
     chosen = chosen_smoothness(p, None, control())
@@ -138,6 +140,7 @@ def test_other_standard_deviations_change_the_priors_alone() -> None:
     assert p.keys == problem("reml").keys
 
 
+@pytest.mark.slow
 def test_an_adaptive_smoothness_ends_at_the_largest_likelihood() -> None:
     p = problem("adaptive")
     chosen = chosen_smoothness(p, None, control())

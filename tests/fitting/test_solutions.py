@@ -34,6 +34,7 @@ def fitted(sd: Any) -> Result:
     return odefit.fit(problem, seed=1, jobs=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sd", [0.02, "estimate"])
 def test_mirror_solutions_are_counted_by_experiment_and_by_product(sd: Any) -> None:
     result = fitted(sd)

@@ -13,6 +13,7 @@ from odefit.methods import MultiStart
 CASES = Path(__file__).parents[1] / "cases"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["p", "pe"])
 def test_what_is_degraded_while_it_is_there_has_the_standard_error_of_two_points(name: str) -> None:
     """By hand: the noise over the root of the sum of (2 t)^2, t = 20 and 40."""
@@ -25,6 +26,7 @@ def test_what_is_degraded_while_it_is_there_has_the_standard_error_of_two_points
     assert k.stderr == pytest.approx(noise / np.sqrt(40.0**2 + 80.0**2), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_motor_with_friction_rests_and_moves() -> None:
     """Values of an exact integration between the switches, where w rests while |u| <= Fc."""
     problem = odefit.load(CASES / "coulomb-friction" / "stick.toml")

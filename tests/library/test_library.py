@@ -28,6 +28,7 @@ def squares(problem: Problem, known: library.Reference) -> float:
     return at.objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", library.names())
 def test_the_reference_has_all_unknowns_and_its_objective(name: str) -> None:
     problem, known = library.load(name), library.reference(name)
@@ -38,6 +39,7 @@ def test_the_reference_has_all_unknowns_and_its_objective(name: str) -> None:
     assert squares(problem, known) == pytest.approx(known.objective, rel=1e-6, abs=1e-9 * size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEVERAL_SETS)
 def test_each_data_set_is_that_of_its_own_reference(name: str) -> None:
     first = observed(library.load(name))

@@ -76,6 +76,7 @@ def estimated() -> tuple[Result, list[Progress]]:
     return odefit.fit(problem, method, jobs=1, progress=told.append), told
 
 
+@pytest.mark.slow
 def test_solutions_with_the_same_weighted_squares_differ_in_what_is_shown() -> None:
     """The issue's case: 41 for eight solutions, whose likelihoods differ by dozens."""
     result, _ = estimated()
@@ -112,6 +113,7 @@ def test_terminal_report_and_repr_name_the_likelihood() -> None:
     assert "The objective" not in page
 
 
+@pytest.mark.slow
 def test_priors_are_part_of_what_is_shown() -> None:
     problem = problem_with({"sd": 0.1}, w={"guess": 1.3, "prior": {"mean": 1.2, "sd": 0.01}})
     result = odefit.fit(problem, MultiStart(starts=2), jobs=1)

@@ -40,6 +40,7 @@ def ends(problem: Problem, search: MultiStart, count: int = 6) -> list[float]:
     return [search.run(forward, i, Control(seed=1)).objective for i in range(count)]
 
 
+@pytest.mark.slow
 def test_many_periods_are_no_obstacle(predator_and_prey: Problem) -> None:
     found = ends(predator_and_prey, MultiStart(IncrementalShooting()))
     assert sum(objective < 1e-4 for objective in found) >= 3

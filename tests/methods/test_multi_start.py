@@ -76,6 +76,7 @@ def test_processes_give_the_same_result_as_none() -> None:
     assert essence(stiff) == essence(serial(oscillator(), other))
 
 
+@pytest.mark.slow
 def test_own_processes_give_the_same_result_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "POOL_AFTER_SECONDS", 0.0)
     method = MultiStart(screening=2, hits=2)

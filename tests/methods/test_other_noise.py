@@ -90,6 +90,7 @@ def test_methods_that_prove_refuse_in_a_sentence(method: str, noise: str) -> Non
     assert len(str(refused.value).splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_certificate_is_not_given_for_other_noise() -> None:
     result = odefit.fit(problem("student"), certify=True)
     assert result.assessment.bounds is None or not result.assessment.bounds.closed

@@ -82,6 +82,7 @@ def test_kills_do_not_change_the_result(tmp_path: Path, kind: str) -> None:
     assert found == work(None)
 
 
+@pytest.mark.slow
 def test_a_certificate_is_kept_beside_the_fit(tmp_path: Path) -> None:
     path = tmp_path / "kept"
     problem = decay(0.05, parameters=BOUNDED)

@@ -56,6 +56,7 @@ class Hanging(Executor):
         return Future()
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_given_up_after_the_time_limit_and_its_start_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

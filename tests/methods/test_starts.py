@@ -189,6 +189,7 @@ def parameters(draw: st.DrawFn) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(parameters(), parameters(), parameters(), st.sampled_from(["latin", "sobol"]))
 def test_every_start_is_inside_its_bounds(

@@ -268,6 +268,7 @@ FILES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @SOME
 @given(FILES)
 def test_a_mutated_file_is_a_problem_or_an_input_error(

@@ -124,6 +124,7 @@ def trust(result: Result) -> str:
     return environment().get_template("trust.html").render(report_values(result))
 
 
+@pytest.mark.slow
 def test_the_report_has_it_where_there_is_a_log() -> None:
     assert "How the bounds came together" in trust(RESULTS["usual"])
     assert "How the bounds came together" not in trust(result(()))

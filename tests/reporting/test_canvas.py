@@ -87,6 +87,7 @@ def test_a_figure_of_the_user_is_drawn_on_with_others() -> None:
     assert len(right.axes) == 1
 
 
+@pytest.mark.slow
 def test_axes_of_the_user_hold_one_panel() -> None:
     axes = Figure().add_subplot()
     RESULT.plot_fit(observables=["y3"], ax=axes)

@@ -138,6 +138,7 @@ def test_a_relative_noise_and_a_number_are_spreads_too() -> None:
         assert sds == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_a_failed_simulation_leaves_the_data_and_the_reason() -> None:
     problem = Problem(
         Model(ode={"x": "k*x^2"}), {"t": [0.0, 1.0, 3.0], "x": [1.0, 1.5, 2.0]}, {"k": {}},
@@ -200,6 +201,7 @@ def test_of_many_points_those_are_drawn_that_make_the_line_look_as_it_does() -> 
     assert spread.sum() <= 4 * SEEN_COLUMNS + 1
 
 
+@pytest.mark.slow
 def test_a_line_and_its_band_are_thinned_where_the_data_have_many_rows() -> None:
     result = examples.dense()
     (found,) = fit_curves(result, bands=band_source(result, "linear"))

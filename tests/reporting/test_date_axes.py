@@ -43,6 +43,7 @@ def epidemic() -> odefit.Result:
     return odefit.fit(problem, odefit.SingleShooting(), jobs=1)
 
 
+@pytest.mark.slow
 def test_a_fit_over_dates_shows_dates(epidemic: odefit.Result) -> None:
     (axes,) = epidemic.plot_fit().axes
     assert labels(axes) == ["Jan\n2024", "Feb", "Mar", "Apr", "May"]

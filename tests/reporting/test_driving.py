@@ -94,6 +94,7 @@ def test_experiments_are_overlaid_in_one_panel(result: Result) -> None:
         result.plot_fit(overlay=True, share_axes=True)
 
 
+@pytest.mark.slow
 def test_many_experiments_have_the_colours_of_a_scale() -> None:
     many = odefit.fit(problem(MANY_RUNS + 2), SingleShooting(), jobs=1)
     figure = many.plot_fit(overlay=True)
@@ -102,6 +103,7 @@ def test_many_experiments_have_the_colours_of_a_scale() -> None:
     assert not figure.axes[0].collections  # bands would hide each other
 
 
+@pytest.mark.slow
 def test_the_report_has_inputs_doses_and_the_overlay(result: Result) -> None:
     from odefit.reporting.documents.html import report_html
 

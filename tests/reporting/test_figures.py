@@ -195,6 +195,7 @@ def test_the_layout_follows_experiments_and_observables() -> None:
     assert fit.column_count(list(fit_curves(examples.many(1, 1)))) == 1
 
 
+@pytest.mark.slow
 def test_one_experiment_or_some_observables_can_be_shown_alone() -> None:
     result = examples.many(3, 2)
     assert len(result.plot_fit(experiment="run 2").axes) == 2
@@ -273,6 +274,7 @@ def test_thousands_of_points_are_drawn_as_their_density() -> None:
         assert high > box.y1
 
 
+@pytest.mark.slow
 def test_a_report_of_many_rows_is_small(tmp_path: Path) -> None:
     examples.dense().report(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -37,6 +37,7 @@ def test_the_table_has_a_row_for_each_time_of_each_output(result: Result) -> Non
     assert len(result.predict()) == 4 * 9
 
 
+@pytest.mark.slow
 def test_samples_make_bands_too(result: Result) -> None:
     samples = result.bootstrap(100, jobs=1)
     one = result.predict([2.0], by=samples).iloc[0]

@@ -63,6 +63,7 @@ def test_a_scenario_without_changes_has_the_bands_of_its_experiment(result: Resu
     assert same.attrs["notes"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["profile", "bootstrap"])
 def test_other_bands_agree_with_linear_ones_where_the_model_is_nearly_linear(
     result: Result, by: Any
@@ -135,6 +136,7 @@ def test_mistakes_in_quantities_are_told_together(result: Result) -> None:
     assert len(caught.value.messages) == 2
 
 
+@pytest.mark.slow
 def test_a_figure_shows_runs_inputs_and_new_measurements(result: Result, tmp_path: Path) -> None:
     table = {"t": [0.0, 3.0, 6.0], "u": [1.0, 2.0, 1.0], "x": [np.nan, 4.0, 5.0]}
     figure = result.plot_predictions(["u = 1", Scenario("new", data=table)])

@@ -134,6 +134,7 @@ def test_each_experiment_has_its_own_figure(experiment: str) -> None:
     assert [len(axes.collections) for axes in figure.axes] == [1, 0, 0]
 
 
+@pytest.mark.slow
 def test_text_is_whole_and_apart() -> None:
     history = MultipleShooting(nodes=4, states="data").follow(two_runs())
     figure = plot_shooting(history, 0)

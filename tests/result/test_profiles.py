@@ -69,6 +69,7 @@ def test_a_file_gives_the_same_profiles_back(
     assert np.array_equal(again["k"].deviances, profiles["k"].deviances)
 
 
+@pytest.mark.slow
 def test_the_figure_has_a_panel_for_each(profiles: odefit.Profiles) -> None:
     figure = profiles.plot()
     drawn = [axes for axes in figure.axes if axes.axison]
@@ -99,6 +100,7 @@ def test_a_wider_level_has_a_wider_interval(
     assert wide.upper > profiles["k"].upper
 
 
+@pytest.mark.slow
 def test_the_report_has_a_section_where_the_result_has_profiles(
     result: odefit.Result, profiles: odefit.Profiles, tmp_path: Path
 ) -> None:

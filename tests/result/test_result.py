@@ -164,6 +164,7 @@ def test_every_plot_is_a_figure_that_can_be_drawn(
         assert (tmp_path / f"figure.{kind}").stat().st_size > 500
 
 
+@pytest.mark.slow
 def test_importing_and_making_a_result_needs_numpy_alone() -> None:
     heavy = ("matplotlib", "pandas", "rich", "scipy", "heyoka", "casadi")
     code = f"import odefit.result.result, sys; print(*sorted(set(sys.modules) & set({heavy!r})))"

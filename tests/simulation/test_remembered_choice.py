@@ -69,6 +69,7 @@ def test_values_do_not_depend_on_what_was_evaluated_before() -> None:
     assert forward.cost(mild, UNDECIDED) == ForwardMap(stiff()).cost(mild, UNDECIDED)
 
 
+@pytest.mark.slow
 def test_odefit_itself_states_the_choice_of_each_evaluation() -> None:
     """The results of a fit would else depend on the order of its evaluations."""
     without = []

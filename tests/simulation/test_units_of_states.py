@@ -150,6 +150,7 @@ def test_a_state_that_grows_out_of_nothing(unit: float, engine: EngineName) -> N
     assert np.allclose(found[:, 0] / unit, exact, rtol=2e-5, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "bdf"])
 def test_robertson_has_small_values_right_where_noise_is_relative(engine: EngineName) -> None:
     """y3 is 1.6e-11 at the first of its times, beside states of one."""

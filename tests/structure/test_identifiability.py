@@ -164,6 +164,7 @@ def test_whenever_the_time_passes_no_verdict_is_wrong(
             assert unknown == full[unknown.key]
 
 
+@pytest.mark.slow
 def test_what_only_very_high_derivatives_tell_is_not_called_lost() -> None:
     """Around zeros the signal arrives late: the rank rises up to derivative 88 of 40 unknowns."""
     ode = {"x1": "k1*exp(-0.1*t)*(1 - x1) - 0.3*x1"}
@@ -398,6 +399,7 @@ def test_equations_alone_are_examined_as_if_all_else_were_unknown() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", ["exp(x)", "sin(x)", "-tanh(x)", "sqrt(x)", "x/(1 + x)"])
 @pytest.mark.parametrize("other", [False, True])
 def test_a_parameter_that_is_not_used_has_no_effect(rate: str, other: bool) -> None:
@@ -422,6 +424,7 @@ def test_random_right_models_are_examined_without_an_exception(seed: int) -> Non
     same_outputs(model, np.full(len(model.unknowns), 0.7), 2.5e7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right_hand_side", ["exp(x)", "sin(x)", "tanh(x) + p", "-p*x + k*0"])
 def test_an_unused_parameter_has_no_effect_whatever_the_equations(right_hand_side: str) -> None:
     """The case check-unused-parameter."""

@@ -184,6 +184,7 @@ terms = st.lists(st.sampled_from(ATOMS), min_size=1, max_size=3).map("*".join)
 rates = st.lists(terms, min_size=1, max_size=3).map(" + ".join)
 
 
+@pytest.mark.slow
 @given(rates, rates, st.sampled_from(["1", "a", "a*b", "c^2", "2*a + b"]))
 @settings(max_examples=25, deadline=None)
 def test_generated_models_are_seen_as_sympy_sees_them(x: str, y: str, start: str) -> None:

@@ -59,6 +59,7 @@ def test_what_is_identifiable_locally(published: Published) -> None:
 
 
 # The biohydrogenation model is looked at in test_identifiability.py.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "published",
     [p for p in PUBLISHED if p.name not in (*SLOW, "biohydrogenation")],

@@ -40,6 +40,7 @@ def found(of: Problem, vector: list[float], work: float = AMPLE) -> SameOutputs:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1.0, 1e-5, 1e4])
 def test_rates_that_can_be_exchanged(unit: float) -> None:
     """exp(-a t) + exp(-b t), in several units of time."""
@@ -172,6 +173,7 @@ def test_experiments_with_unknowns_of_their_own_are_counted_by_themselves() -> N
         np.testing.assert_allclose(other, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_path_near_a_singular_point_is_given_up_for_another_way() -> None:
     # On the first two ways to this answer the steps become ever smaller, and take all the work.
     oral = Model(
@@ -185,6 +187,7 @@ def test_a_path_near_a_singular_point_is_given_up_for_another_way() -> None:
     assert result.real == pytest.approx(np.array([other]), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("doses", [(300.0, 300.0, 300.0), (300.0, 200.0, 100.0)])
 def test_each_subject_has_the_other_rate_of_absorption(doses: tuple[float, ...]) -> None:
     # Absorption and elimination exchange their rates (flip-flop), if the volume follows.

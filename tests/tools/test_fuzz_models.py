@@ -49,6 +49,7 @@ def models() -> tuple[FuzzModel, ...]:
     return tuple(fuzz_model(number) for number in range(120))
 
 
+@pytest.mark.slow
 def test_the_models_have_what_the_grammar_promises() -> None:
     features = {feature for model in models() for feature in model.features}
     for feature in (
@@ -70,6 +71,7 @@ def test_the_models_have_what_the_grammar_promises() -> None:
     assert max(values) > 1e12
 
 
+@pytest.mark.slow
 def test_exact_data_are_those_of_odefit_at_the_truth() -> None:
     """The data come from SciPy, so that the text of a model means the same to both."""
     compared = 0
@@ -92,6 +94,7 @@ def test_exact_data_are_those_of_odefit_at_the_truth() -> None:
     assert compared > 5
 
 
+@pytest.mark.slow
 def test_a_model_is_the_same_in_a_file(tmp_path: Path) -> None:
     for number in range(20):
         model = fuzz_model(number)

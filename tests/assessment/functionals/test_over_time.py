@@ -70,6 +70,7 @@ EXACT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", EXACT)
 def test_values_are_those_of_the_closed_form(
     problem: Problem, forward: ForwardMap, text: str

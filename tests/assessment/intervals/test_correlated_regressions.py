@@ -47,6 +47,7 @@ def lowest(start: Any, bounds: Any, series: Sequence[Array]) -> Any:
     return minimize(total, start, bounds=bounds)
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_maximum_of_the_likelihood_of_a_dense_normal_distribution() -> None:
     values = np.array([noise_of(np.random.default_rng(s), 1.5) for s in range(3)])
     chains = Chains.of([TIMES], 1.5, (0.05, 100.0), 0)
@@ -60,6 +61,7 @@ def test_a_fit_is_the_maximum_of_the_likelihood_of_a_dense_normal_distribution()
         assert cost + constant == pytest.approx(best.fun, abs=0.02)  # of the grid of times
 
 
+@pytest.mark.slow
 def test_two_series_with_noise_of_their_own_are_fitted_together() -> None:
     rng = np.random.default_rng(2)
     slow, fast = noise_of(rng, 3.0), 0.2 * noise_of(rng, 0.5)
@@ -97,6 +99,7 @@ def fitted(
     return result, forward, vector, evaluation
 
 
+@pytest.mark.slow
 def test_limits_are_wider_than_those_of_large_samples_where_the_time_is_estimated() -> None:
     _, forward, vector, evaluation = fitted({"sd": "estimate", "correlation": "ou"})
     fits = SimulatedFits.of(forward, vector, evaluation)
@@ -117,6 +120,7 @@ def test_a_known_correlation_time_leaves_the_degrees_of_freedom_of_regression() 
     assert freedom.degrees == pytest.approx(38)
 
 
+@pytest.mark.slow
 def test_the_report_says_where_the_errors_come_from() -> None:
     result, *_ = fitted({"sd": "estimate", "correlation": "ou"})
     assert result.uncertainty is not None
@@ -125,6 +129,7 @@ def test_the_report_says_where_the_errors_come_from() -> None:
     assert corrected > result.params["x_correlation_time"].value
 
 
+@pytest.mark.slow
 def test_white_noise_that_runs_in_a_pattern_names_the_correlated_one(tmp_path: Path) -> None:
     result, *_ = fitted({"sd": "estimate"}, seed=3)
     assert result.goodness is not None

@@ -167,6 +167,7 @@ def subjects(generator: np.random.Generator, limit: float) -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_a_noise_with_values_below_the_limit_is_corrected_as_without() -> None:
     """11 unknowns of 40 values: S/n is too small for both, and both say so."""
     vector, found = assessed(subjects(np.random.default_rng(3), 1e-9))

@@ -31,6 +31,7 @@ def late_samples() -> Problem:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ka", [3.0, 8.0, 15.0])
 def test_an_absorption_that_is_over_leaves_clearance_and_volume_their_intervals(ka: float) -> None:
     """They are longer than where it is known: down to 0.7/h it moves CL by 1.8 standard errors."""
@@ -49,6 +50,7 @@ def test_an_absorption_that_is_over_leaves_clearance_and_volume_their_intervals(
     assert ((ratio > 0.999) & (ratio < 2.1)).all()
 
 
+@pytest.mark.slow
 def test_a_sum_whose_small_part_may_grow_withholds_the_large_one_too() -> None:
     """The null vector moves a by a hundredth while b doubles, and b may become any number."""
     times = np.linspace(0.0, 2.0, 8)

@@ -26,6 +26,7 @@ COORDINATES = IntervalCoordinates.of(PROBLEM)
 places = st.lists(st.floats(-8.0, 8.0), min_size=6, max_size=6).map(np.array)
 
 
+@pytest.mark.slow
 @given(places)
 def test_unknowns_are_inside_their_bounds_and_lead_back(u: np.ndarray) -> None:
     vector = COORDINATES.natural(u)

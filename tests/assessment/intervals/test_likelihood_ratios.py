@@ -90,6 +90,7 @@ def independent(ratio: float, sets: int) -> Array:
     return np.asarray(deviances(np.zeros(1))[:, 0] - deviances(means).min(axis=1))
 
 
+@pytest.mark.slow
 def test_several_estimated_standard_deviations_have_the_limit_of_their_likelihood_ratio() -> None:
     """The error of a quantile of 2,000 fits is about 3 %."""
     problem = two_methods()

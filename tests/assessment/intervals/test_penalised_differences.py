@@ -61,6 +61,7 @@ def log_likelihood(p: Problem, log_sds: Array) -> float:
     return -0.5 * float(cost + np.linalg.slogdet(hessian)[1]) - float(log_sds.sum())
 
 
+@pytest.mark.slow
 def test_the_likelihood_of_other_standard_deviations_is_that_of_new_fits() -> None:
     p = problem()
     found = differences(p)

@@ -115,6 +115,7 @@ def test_the_sandwich_is_that_of_dense_matrices() -> None:
     assert sandwich.treatment == "sandwich"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("time", "plain_holds"), [(TIME, False), (None, True)])
 def test_intervals_hold_the_truth_with_correlated_noise_and_with_white(
     time: float | None, plain_holds: bool
@@ -144,6 +145,7 @@ def test_products_with_correlations_are_those_of_the_matrix() -> None:
     assert found == pytest.approx((matrix @ values)[chains.order], abs=1e-14)
 
 
+@pytest.mark.slow
 def test_an_estimated_standard_deviation_has_the_chi_square_interval_of_fewer_degrees() -> None:
     data = noisy(np.random.default_rng(5))
     plain, sandwich = (
@@ -174,6 +176,7 @@ def test_an_estimated_standard_deviation_has_the_chi_square_interval_of_fewer_de
     )
 
 
+@pytest.mark.slow
 def test_what_the_sandwich_cannot_do_is_said() -> None:
     data = noisy(np.random.default_rng(6))
     cases: tuple[tuple[dict[str, object], str], ...] = (

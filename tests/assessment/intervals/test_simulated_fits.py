@@ -47,6 +47,7 @@ def assessed(problem: Problem) -> Uncertainty:
     return assess_uncertainty(*solved(problem))
 
 
+@pytest.mark.slow
 def test_without_tails_intervals_are_those_of_students_t_and_of_chi_square() -> None:
     """The error of 2,000 fits is about 3 % of the limits."""
     normal, simulated = (
@@ -64,6 +65,7 @@ def test_without_tails_intervals_are_those_of_students_t_and_of_chi_square() -> 
     assert f"{SAMPLES} simulated fits of the linearised model" in simulated.sentence
 
 
+@pytest.mark.slow
 def test_without_tails_the_limit_of_the_deviance_is_that_of_f() -> None:
     at = solved(mean_of(sd="estimate", **ALMOST_NORMAL))
     deviance = Deviance.of(*at)
@@ -112,6 +114,7 @@ def test_large_samples_have_the_usual_limits() -> None:
     assert fits.limit(0.95) == pytest.approx(3.84, rel=0.15)
 
 
+@pytest.mark.slow
 def test_there_is_no_simulation_where_it_is_of_no_use() -> None:
     assert SimulatedFits.of(*solved(mean_of(sd="estimate"))) is None
     at = solved(mean_of(sd="estimate", loss="student"))
@@ -121,6 +124,7 @@ def test_there_is_no_simulation_where_it_is_of_no_use() -> None:
     assert "less often than stated" in assessed(large).sentence
 
 
+@pytest.mark.slow
 def test_a_part_with_known_normal_noise_keeps_its_own_errors() -> None:
     """Two observables without common unknowns: only one of them has Laplace noise."""
     random = np.random.default_rng(2)
@@ -138,6 +142,7 @@ def test_a_part_with_known_normal_noise_keeps_its_own_errors() -> None:
     assert found.correlation[0, 1] == pytest.approx(0.0, abs=0.08)
 
 
+@pytest.mark.slow
 def test_a_band_of_an_observable_is_as_wide_as_the_interval_of_what_it_shows() -> None:
     forward, vector, evaluation = solved(mean_of(sd="estimate", distribution="laplace"))
     interval = assess_uncertainty(forward, vector, evaluation).intervals[0]

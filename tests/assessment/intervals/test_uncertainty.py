@@ -131,6 +131,7 @@ def test_an_interval_on_a_log_scale_is_symmetric_there() -> None:
     assert high / k == pytest.approx(math.exp((one.intervals[0, 1] - k) / k), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_covariance_does_not_depend_on_units() -> None:
     plain = assessed(line())
     small = Problem(
@@ -210,6 +211,7 @@ def sentences(problem: Problem, vector: Array) -> tuple[Uncertainty, str]:
     return found, found.sentence
 
 
+@pytest.mark.slow
 def test_a_product_is_named() -> None:
     problem, vector = decay(
         {"x": "-k1*k2*x"}, {"y": "x"}, {"k1": 0.3, "k2": 2.0, "x": 1.5}, {"x": {}}
@@ -263,6 +265,7 @@ def test_a_sum_is_named() -> None:
     assert "only as the sum k1 + k2." in text or "only as the sum k2 + k1." in text
 
 
+@pytest.mark.slow
 def test_a_difference_is_named() -> None:
     problem, vector = decay(
         {"x": "(birth - death)*x"}, {"y": "x"}, {"birth": 0.3, "death": 0.7, "x": 1.5}, {"x": {}}
@@ -288,6 +291,7 @@ def test_powers_are_named() -> None:
     assert "only as the product a*b^2." in text or "only as the product b^2*a." in text
 
 
+@pytest.mark.slow
 def test_three_that_hang_together_are_named() -> None:
     problem, vector = decay(
         {"x": "-a*b*c*x"}, {"y": "x"}, {"a": 0.3, "b": 1.2, "c": 0.8, "x": 1.5}, {"x": {}}
@@ -399,6 +403,7 @@ def test_everything_undetermined_is_no_crash() -> None:
     assert "No effect on what is measured: a, b." in text
 
 
+@pytest.mark.slow
 def test_ninety_five_per_cent_intervals_cover_ninety_five_per_cent() -> None:
     """Few data, so that the normal distribution would cover 87 per cent only."""
     random = np.random.default_rng(3)

@@ -62,6 +62,7 @@ def filtered(
     return np.array(predicted), total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", [None, "log"])
 def test_the_filter_is_that_of_a_linear_system_in_closed_form(transform: str | None) -> None:
     result = fitted(1, transform)
@@ -84,6 +85,7 @@ def test_the_filter_is_that_of_a_linear_system_in_closed_form(transform: str | N
     assert found.probability == pytest.approx(0.5 * chi2.sf(free - best, 1), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_without_disturbances_it_is_the_free_run(result: Result) -> None:
     found = result.validate(table(np.random.default_rng(7), 1.5))
     assert found.one_step is not None
@@ -95,6 +97,7 @@ def test_without_disturbances_it_is_the_free_run(result: Result) -> None:
     assert "ahead" not in str(quiet).splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_states_that_drift_away_are_seen(result: Result) -> None:
     new = table(np.random.default_rng(7), 1.5, 0.5 * np.sin(TIMES))
     found = result.validate(new)

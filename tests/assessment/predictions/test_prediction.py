@@ -123,6 +123,7 @@ def test_standard_deviations_in_the_data_are_interpolated_between_measurements()
     assert np.sqrt(half**2 - band.errors**2) == pytest.approx([0.15, 0.4], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_bands_of_samples_agree_with_linear_ones_where_the_model_is_linear() -> None:
     problem = line(noise={"x": {"sd": 0.3}})
     vector = fitted(problem)

@@ -72,6 +72,7 @@ def test_another_gain_is_seen(result: Result) -> None:
     assert "above their predictions" in str(found)
 
 
+@pytest.mark.slow
 def test_initial_values_are_freed_alone(result: Result) -> None:
     new = table(np.random.default_rng(7), 1.5, start=2.0)
     assert result.validate(new).verdict is Verdict.WORSE

@@ -169,6 +169,7 @@ def test_an_interval_over_all_magnitudes_is_none() -> None:
     assert "no interval" in found.notes["k"]
 
 
+@pytest.mark.slow
 def test_all_determined_does_not_stand_beside_several_solutions() -> None:
     """The sign of k cannot be seen: both solutions fit alike, and each is determined."""
     times = np.linspace(0.0, 3.0, 12)

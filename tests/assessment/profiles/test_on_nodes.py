@@ -75,6 +75,7 @@ def fits_of_c(stop: Callable[[], bool] = never) -> tuple[HeldOnNodes, NodePoint,
     return family, first, deviance
 
 
+@pytest.mark.slow
 def test_an_interval_at_a_threshold_is_that_of_the_exact_solution() -> None:
     forward, vector = optimum(LONG)
     found = profile_all(forward.problem, vector, 0.95, Control(jobs=1), keys=["c"])

@@ -163,6 +163,7 @@ def vector(best: Optimum, factor: float) -> tuple[float, ...]:
     return tuple(map(float, factor * best.vector))
 
 
+@pytest.mark.slow
 def test_an_end_in_another_valley_is_found_by_way_of_another_profile() -> None:
     profile = long_profile_of_m()
     end = two_valleys_end()

@@ -43,6 +43,7 @@ def test_a_line_scatters_as_linear_regression_says(
     assert np.abs(table["bias"]).max() < 0.1 * half.max()
 
 
+@pytest.mark.slow
 def test_samples_do_not_depend_on_who_fits_them(tmp_path: Path) -> None:
     problem = line()
     vector = fitted(problem)
@@ -100,6 +101,7 @@ def test_as_many_samples_as_are_needed_have_intervals() -> None:
     assert "intervals need" not in found.message
 
 
+@pytest.mark.slow
 def test_residuals_that_have_a_mean_do_not_move_the_estimates() -> None:
     bent = Problem(
         Model(ode={"x": "b"}),

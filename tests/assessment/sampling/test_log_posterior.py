@@ -108,6 +108,7 @@ def test_where_the_model_cannot_be_integrated_the_density_is_zero() -> None:
     assert not gradient.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [{}, {"x11": {"sd": 0.3}, "x0": {"sd": 0.2}}])
 def test_the_gradient_of_a_stiff_problem_with_many_unknowns_is_that_of_the_density(
     noise: dict[str, Any],

@@ -43,6 +43,7 @@ def test_the_posterior_of_a_line_has_a_closed_form(noise: dict[str, Any]) -> Non
     assert set(found.to_arviz().posterior.data_vars) == set(problem.keys)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_samples() -> None:
     problem = line()
     vector = fitted(problem)
@@ -56,6 +57,7 @@ def test_the_same_seed_gives_the_same_samples() -> None:
     assert "take more draws" in first.message
 
 
+@pytest.mark.slow
 def test_finished_chains_are_found_in_the_checkpoint(tmp_path: Path) -> None:
     problem = line()
     vector = fitted(problem)

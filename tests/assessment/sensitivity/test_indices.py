@@ -125,6 +125,7 @@ def test_points_that_cannot_be_integrated_are_left_out_and_counted() -> None:
     )
 
 
+@pytest.mark.slow
 def test_work_that_is_ended_has_the_indices_so_far() -> None:
     problem = odefit.library.load("harmonic")
     found = odefit.sensitivity(problem, "sobol", samples=2**14, seed=1, time_limit=0.5)

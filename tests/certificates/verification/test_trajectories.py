@@ -37,6 +37,7 @@ def at(model: Model, d: np.ndarray) -> tuple[float, float]:
     return total, float(model.rest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quadratic", "saturated", "root", "forced", "dose", "event"])
 def test_the_residuals_of_an_integrator_lie_in_the_enclosures(name: str) -> None:
     problem = ten()[name]

@@ -26,6 +26,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Document:
     return certificate(quadratic(), tmp_path_factory.mktemp("certificate"))
 
 
+@pytest.mark.slow
 def test_a_certificate_of_the_search_holds(document: Document) -> None:
     verdict = verify_document(document, statement_of(quadratic()))
     assert verdict.finding is Finding.HOLDS
@@ -33,6 +34,7 @@ def test_a_certificate_of_the_search_holds(document: Document) -> None:
     assert 0.97 * document.upper < document.lower < document.upper
 
 
+@pytest.mark.slow
 def test_the_lower_bound_cannot_be_raised_above_the_optimum(document: Document) -> None:
     leaves = replace(document.leaves, bounds=np.maximum(document.leaves.bounds, document.upper))
     raised = replace(document, lower=document.upper * 1.001, leaves=leaves)

@@ -210,6 +210,7 @@ LOOSE = {"tan": 4.0, "sinh": 4.0, "cosh": 5.0, "tanh": 30.0, "atan": 9.0, "Hill"
 """Largest remainders, over the largest errors; that of others is hardly larger than one."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degree", [0, 1, 3])
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in ("sin cos", "bell", "nested")])
 def test_remainders_are_hardly_larger_than_errors(name: str, degree: int) -> None:

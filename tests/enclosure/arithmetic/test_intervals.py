@@ -103,6 +103,7 @@ def test_nothing_is_made_of_nothing() -> None:
         assert (one / (one + half)).low[0] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_relations_between_real_numbers_hold_at_all_points(seed: int) -> None:
     rng = np.random.default_rng([seed, 2])

@@ -49,6 +49,7 @@ def test_lower_degrees_come_first_and_are_the_same() -> None:
     assert high.exponents[: len(low)] == low.exponents
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 4), st.integers(0, 3), st.data())
 def test_pairs_are_all_products_within_the_degree(n: int, degree: int, data: st.DataObject) -> None:

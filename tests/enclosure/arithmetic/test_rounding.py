@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from odefit.enclosure.arithmetic.rounding import (
 NUMBERS = st.floats(-1e100, 1e100).filter(lambda x: x == 0 or abs(x) > 1e-100)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=30))
 def test_a_sum_of_products_is_within_its_error(pairs: list[tuple[float, float]]) -> None:
     found = float(sum(a * b for a, b in pairs))

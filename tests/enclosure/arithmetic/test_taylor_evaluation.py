@@ -101,6 +101,7 @@ anything = given(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=70, deadline=None)
 @anything
 def test_every_true_value_is_inside(

@@ -132,6 +132,7 @@ def test_solutions_of_the_equations_are_inside(name: str, scheme: str) -> None:
     assert (found[0].remainder <= 1e-6 * (1 + np.abs(found[0].c[:, 0]))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "scheme"), [(name, "legendre") for name in MODELS])
 def test_elementary_functions(name: str, scheme: str) -> None:
     problem, vector = problem_of(name)
@@ -239,6 +240,7 @@ def test_one_box_does_not_depend_on_the_others() -> None:
         assert own[fine] == pytest.approx(other[fine], rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_bound_that_no_guess_confirms_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """A contraction holds for deviations up to the guess that it was computed with."""
     problem, vector = of_library("lotka-volterra-f")

@@ -25,6 +25,7 @@ def spline_distance(times: Array, values: Array, elements: int, degree: int) -> 
     return float(np.sum((values - fitted) ** 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("elements", "degree"), [(1, 2), (4, 3), (5, 5)])
 @pytest.mark.parametrize("kind", ["legendre", "radau"])
 def test_it_is_the_distance_from_continuous_piecewise_polynomials(

@@ -195,6 +195,7 @@ def test_steps_of_one_length_are_one_kind() -> None:
         assert min(segment.repeated_steps.sequences) == 0
 
 
+@pytest.mark.slow
 def test_unequal_steps_are_not_taken_together() -> None:
     problem, vector, _ = stiff()
     grid = np.linspace(0.0, 50.0, 101)
@@ -207,6 +208,7 @@ def test_unequal_steps_are_not_taken_together() -> None:
     assert np.isfinite(enclosure(vector[None], vector[None]).remainder).all()
 
 
+@pytest.mark.slow
 def test_the_difference_of_almost_equal_steps_is_accounted_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

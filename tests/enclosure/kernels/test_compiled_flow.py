@@ -36,6 +36,7 @@ def triangular() -> Problem:
 PROBLEMS = {"oscillating": oscillating, "predator": predator, "triangular": triangular}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_exact_solutions_are_inside(case: str) -> None:
     problem, vector, solution, widest = CASES[case]
@@ -54,6 +55,7 @@ def test_at_every_order_and_degree(degree: int, order: int) -> None:
         holds(problem, enclosure, *box(vector, 0.05), solution, count=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("width", [1e-6, 0.02, 0.2, 2.0])
 def test_it_gives_the_bounds_of_numpy(name: str, width: float) -> None:
@@ -88,6 +90,7 @@ def test_inputs_and_time(interpolation: str) -> None:
         checked(problem, *box(vector, relative), Enclosure(problem).compiled, count=5)
 
 
+@pytest.mark.slow
 def test_events_change_the_equations() -> None:
     problem, vector = eventful()
     for relative in (0.0, 1e-2):
@@ -95,6 +98,7 @@ def test_events_change_the_equations() -> None:
         assert np.isfinite(found.remainder).all()
 
 
+@pytest.mark.slow
 def test_its_work_is_counted() -> None:
     """The same for the same boxes, and less than that of NumPy."""
     enclosure = Enclosure(oscillating())

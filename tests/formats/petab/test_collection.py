@@ -32,6 +32,7 @@ def read(name: str) -> tuple[PetabImport, ForwardMap, Array]:
     return found, ForwardMap(found.problem), vector
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFERENCES)
 def test_the_log_likelihood_is_that_of_the_reference(name: str) -> None:
     _, forward, vector = read(name)

@@ -54,6 +54,7 @@ def test_both_suites_are_complete() -> None:
     assert (versions.count("v1"), versions.count("v2")) == (20, 31)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_case_has_its_likelihood_and_simulations(case: str) -> None:
     found, solution = read(case)

@@ -43,6 +43,7 @@ def assert_equal(problem: Problem, back: Problem, vector: Array) -> None:
     assert gradients[1] == pytest.approx(gradients[0], rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in CASES if n not in REFUSED])
 def test_problems_with_all_features_are_read_back_as_they_were(name: str, tmp_path: Path) -> None:
     problem, vector = CASES[name]()
@@ -77,6 +78,7 @@ def test_library_problems_are_read_back_as_they_were(name: str, tmp_path: Path) 
     assert back.size == problem.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["doses and switches", "an input and the time", "nonlinear algebra", "a column", "log10"],

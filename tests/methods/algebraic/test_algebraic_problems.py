@@ -50,12 +50,14 @@ def one(model: Model, series: Array, unknown: str, initial: Any, **more: Any) ->
 # Known values -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_guess_and_no_bounds_are_needed() -> None:
     problem = prey()
     estimate = solved(problem, polish=False)
     assert worst(problem, best(estimate).vector, PREY_TRUTH) < EXACT
 
 
+@pytest.mark.slow
 def test_a_fixed_parameter_is_kept() -> None:
     problem = prey(parameters={"a": {}, "b": {"fixed": 0.9}, "c": {}})
     assert "b" not in problem.keys
@@ -135,6 +137,7 @@ def test_an_experiment_may_have_a_parameter_of_its_own() -> None:
     assert found(problem, polish=False) == pytest.approx(truth, rel=EXACT)
 
 
+@pytest.mark.slow
 def test_each_experiment_may_show_another_observable() -> None:
     model = Model(ode=dict(PREY.ode), observables={"y": "r", "z": "w"})
     states = integrated(prey_rhs, [1.2, 0.4])

@@ -196,6 +196,7 @@ def test_data_that_no_solution_fits_are_searched_from_many_starts_and_that_is_sa
     assert foreign().completeness is None
 
 
+@pytest.mark.slow
 def test_what_the_search_finds_is_beside_what_the_equations_gave() -> None:
     starts = foreign().starts
     assert [s.index for s in starts] == list(range(len(starts)))
@@ -214,6 +215,7 @@ def test_data_of_another_model_are_not_called_explained() -> None:
     assert "what is shown is from MultiStart(SingleShooting)" in estimate.message
 
 
+@pytest.mark.slow
 def test_noise_that_hides_the_derivatives_is_said_to() -> None:
     """Five per cent, of which no fourth derivative can be taken."""
     noise = 0.05 * np.random.default_rng(1).normal(size=31)
@@ -281,6 +283,7 @@ def test_an_interruption_during_the_preparation_leaves_nothing_on_disk(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_the_best_so_far() -> None:
     def interrupt(progress: Progress) -> None:
         if "other solutions" in progress.message:
@@ -292,6 +295,7 @@ def test_ctrl_c_ends_with_the_best_so_far() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.slow
 def test_a_time_limit_returns_what_there_is() -> None:
     solved(toy())
     found = solved(toy(), Control(seed=0, deadline=time.monotonic()))
@@ -312,6 +316,7 @@ def test_progress_is_reported() -> None:
     assert seen[-1] == "looking for other solutions"
 
 
+@pytest.mark.slow
 def test_the_predator_may_be_fitted_at_its_state_of_rest_in_name_alone() -> None:
     """A model whose outputs all vanish at x(0) = 0: nothing can be said, and that is said."""
     model = Model(ode={"x": "k*x*w", "w": "-j*w*x"}, observables={"y": "x"})
@@ -331,6 +336,7 @@ def test_names_of_the_models_agree() -> None:
     assert tuple(PREY.ode) == ("r", "w")
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_other_solutions_where_an_unknown_is_held() -> None:
     times = np.linspace(0.0, 4.0, 21)
     problem = Problem(

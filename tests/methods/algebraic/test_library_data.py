@@ -100,6 +100,7 @@ def test_polishing_brings_the_last_digits(name: str) -> None:
     assert closest(name, polish=True) < KNOWN[name].polished
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_every_solution_that_the_structure_promises_is_found(name: str) -> None:
     for polish in (False, True):

@@ -35,6 +35,7 @@ def refined(preparation: Preparation, refinement: Refinement, vector: Array) -> 
     return found.vector
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "error", "better"),
     [

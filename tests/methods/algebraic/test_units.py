@@ -38,6 +38,7 @@ def test_the_answer_scales_with_time_and_values(time: float, value: float) -> No
         assert estimate.completeness.found == 1
 
 
+@pytest.mark.slow
 def test_an_interval_may_begin_anywhere() -> None:
     series = integrated(prey_rhs, [1.2, 0.4])[0]
     model = Model(ode={"r": "a*r - b*r*w", "w": "b*r*w - c*w"}, observables={"y": "r"})

@@ -120,6 +120,7 @@ def test_polynomials_are_solved_where_most_starts_disagree(other: float, polynom
     assert ("algebraic method" in routes(found)) is polynomials
 
 
+@pytest.mark.slow
 def test_where_every_trajectory_is_long_the_search_waits_for_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -155,6 +156,7 @@ def test_the_number_of_workers_does_not_matter() -> None:
     assert [r.hits for r in alone.routes] == [r.hits for r in with_two.routes]
 
 
+@pytest.mark.slow
 def test_a_chaotic_system_is_fitted_exactly_twice() -> None:
     found = solved(odefit.library.load("henon-heiles"))
     assert found.best is not None
@@ -163,6 +165,7 @@ def test_a_chaotic_system_is_fitted_exactly_twice() -> None:
     assert sum(route.hits for route in found.routes) >= 2
 
 
+@pytest.mark.slow
 def test_small_residuals_of_stiff_equations_are_not_taken_for_rounding() -> None:
     """Of 3e-5 of the data, where the search integrates to 1e-5."""
     times = np.linspace(0.0, 2.0, 11)

@@ -262,6 +262,7 @@ def test_a_level_below_which_less_evaporates_is_found() -> None:
     assert result.params["n"].value == pytest.approx(1.22266, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_bounded_search_elsewhere_is_told_where_it_finds_nothing_better() -> None:
     """The best that a decay can do for a rising curve is to stand still."""
     result = odefit.fit(growth(), jobs=1, seed=1)
@@ -312,6 +313,7 @@ def test_the_optimum_of_a_model_that_misses_its_data_has_converged(
     assert result.goodness.bad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 4])
 def test_richards_curve_of_rat43_is_found_without_bounds_of_its_exponent(seed: int) -> None:
     """NIST StRD, certified values; there is a plateau where the curve is the mean of the data."""

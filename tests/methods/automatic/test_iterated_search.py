@@ -108,6 +108,7 @@ def test_a_resumed_search_gives_the_same_answer(
     assert [r.hits for r in again.routes] == [r.hits for r in found.routes]
 
 
+@pytest.mark.slow
 def test_it_is_left_out_where_random_starts_reach_the_best(tmp_path: Path) -> None:
     times = np.linspace(0.0, 4.0, 5)
     numbers = range(4)

@@ -88,6 +88,7 @@ def test_parts_whose_noise_has_a_prior_are_not_fitted_apart() -> None:
     assert parts_of(proportional(3, prior)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "problem", [oscillators(3, noise={"y": {"sd": "estimate"}}), proportional(3)]
 )

@@ -43,6 +43,7 @@ def reset(times: int = 25, **events: Any) -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_a_population_finds_slope_and_threshold_of_a_saw(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(populations, "FIRST", 128)
     monkeypatch.setattr(populations, "POPULATION", 32)
@@ -51,6 +52,7 @@ def test_a_population_finds_slope_and_threshold_of_a_saw(monkeypatch: pytest.Mon
     np.testing.assert_allclose(end.vector, [0.7, 1.9], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_unknown_without_effect_stays_near_its_range(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(populations, "FIRST", 32)
     monkeypatch.setattr(populations, "POPULATION", 16)

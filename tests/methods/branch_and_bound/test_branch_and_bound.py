@@ -41,6 +41,7 @@ def one(ode: str = "-k*x", upper: float = 3.0, **more: Any) -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_a_certificate_in_continuous_time() -> None:
     result = fit(bounded(), BranchAndBound(starts=3), seed=1)
     assert result.status is Status.CONVERGED
@@ -63,6 +64,7 @@ def test_a_certificate_in_continuous_time() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_certificate_of_a_mesh_does_not_speak_of_continuous_time() -> None:
     result = fit(bounded(), BranchAndBound("trapezoid", 20, starts=1), seed=1)
     bounds, local = result.assessment.bounds, result.assessment.local
@@ -112,6 +114,7 @@ def test_alpha_pinene_is_closed_in_seconds() -> None:
     assert list(certificate.assumed.values()) == [(1e-6, 1e-3)] * 5
 
 
+@pytest.mark.slow
 def test_bounds_come_together_from_both_sides() -> None:
     estimate = BranchAndBound(starts=1, gap=1e-6).solve(bounded(), Control(1))
     certificate = estimate.certificate
@@ -125,6 +128,7 @@ def test_bounds_come_together_from_both_sides() -> None:
         assert before.seconds <= after.seconds
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer() -> None:
     def solved() -> Any:
         found = BranchAndBound(starts=2, gap=0.05).solve(bounded(), Control(3))
@@ -179,6 +183,7 @@ def test_counted_seconds_end_at_the_same_box_whatever_the_workers() -> None:
     assert here.assessment.bounds.lower == shared.assessment.bounds.lower
 
 
+@pytest.mark.slow
 def test_interrupted_in_the_tree_the_bound_is_kept() -> None:
     estimate = endless().solve(bounded(), stopped_after(5))
     assert estimate.status is Status.INTERRUPTED
@@ -204,6 +209,7 @@ def test_progress_is_reported() -> None:
     assert any("boxes" in s.message and "<= optimum" in s.message for s in said)
 
 
+@pytest.mark.slow
 def test_bounds_survive_a_file_and_are_reported(tmp_path: Path) -> None:
     result = fit(one(), BranchAndBound(starts=2), seed=1)
     assert result.assessment.bounds is not None
@@ -222,6 +228,7 @@ def test_bounds_survive_a_file_and_are_reported(tmp_path: Path) -> None:
     assert "How the bounds came together" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ode", "scheme", "unique"), [("-k*x^2", "trapezoid", False), ("-k^2*x + t", "simpson", True)]
 )
@@ -233,6 +240,7 @@ def test_solutions_that_are_not_meant_are_told(ode: str, scheme: str, unique: bo
     assert ("only of the solution that Newton's method finds" in bounds.sentence) is (not unique)
 
 
+@pytest.mark.slow
 def test_bounds_that_are_not_the_problem_s_own_are_told() -> None:
     result = fit(bounded(), BranchAndBound(bounds={"k": (0.1, 2.0)}, starts=2), seed=1)
     bounds = result.assessment.bounds
@@ -253,6 +261,7 @@ def test_an_answer_beyond_the_box_is_not_said_to_be_the_best() -> None:
         assert "not proved" in local.sentence
 
 
+@pytest.mark.slow
 def test_several_experiments_priors_and_unknown_initial_values() -> None:
     data = {"t": TIMES, "x": 2 * np.exp(-0.7 * TIMES) + 0.05 * np.cos(7 * TIMES)}
     other = {"t": TIMES[1:], "x": np.exp(-0.7 * TIMES[1:]) - 0.05 * np.cos(7 * TIMES[1:])}
@@ -372,6 +381,7 @@ def test_logarithms_on_a_mesh_are_refused() -> None:
         fit(problem, BranchAndBound("trapezoid", 6), seed=1)
 
 
+@pytest.mark.slow
 def test_missing_bounds_are_proposed_and_accepted_when_told_so() -> None:
     with pytest.raises(InputError, match="--bounds propose") as raised:
         fit(problems.decay(), BranchAndBound(), seed=1)
@@ -443,6 +453,7 @@ def test_a_local_answer_that_cannot_be_enclosed_is_an_upper_bound_that_is_told(
     assert "The upper bound could not be enclosed" in bounds.sentence
 
 
+@pytest.mark.slow
 def test_the_optimum_of_log_normal_noise_is_proved() -> None:
     """A decay, whose logarithms are a straight line: the optimum is that of linear regression."""
     times = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 6.0])

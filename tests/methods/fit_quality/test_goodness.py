@@ -65,6 +65,7 @@ def incidence() -> Result:
     )
 
 
+@pytest.mark.slow
 def test_residuals_above_the_given_noise_get_no_tick() -> None:
     """The issue's case: chi-square far above the number of values had a tick."""
     result = incidence()
@@ -78,6 +79,7 @@ def test_residuals_above_the_given_noise_get_no_tick() -> None:
     assert verdict(result).tone != "good"
 
 
+@pytest.mark.slow
 def test_the_verdict_stands_above_the_estimates() -> None:
     result = fitted(decay(DECAY + 0.4 * np.sin(3 * TIMES) + 0.3 * noise_of(1)))
     assert result.goodness is not None
@@ -209,6 +211,7 @@ def test_of_data_without_noise_nothing_is_said() -> None:
         assert not any("outlier" in warning for warning in result.warnings)
 
 
+@pytest.mark.slow
 def test_intervals_are_scaled_or_withheld_as_the_user_chooses() -> None:
     problem = decay(DECAY + noise_of(5), sd=0.3)
     plain, scaled, withheld = (

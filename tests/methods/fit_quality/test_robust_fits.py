@@ -123,6 +123,7 @@ every_system = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @every_system
 def test_a_plain_fit_of_free_initial_values_ends_soon_though_there_are_outliers(name: str) -> None:
     problem = with_gross_outliers(name)
@@ -177,6 +178,7 @@ def test_a_search_whose_starts_never_converge_ends_when_outliers_explain_that() 
     assert [o.time for o in result.outliers] == pytest.approx(times[WRONG])
 
 
+@pytest.mark.slow
 def test_right_data_have_no_outliers() -> None:
     for noise in ({"sd": 0.05}, {"sd": 0.05, "loss": "student"}):
         result = odefit.fit(growth(4, noise, outliers=False))
@@ -219,6 +221,7 @@ def test_many_wrong_values_in_a_row_are_no_outliers_but_a_lack_of_fit(together: 
     assert len(found) == (0 if together else 30)
 
 
+@pytest.mark.slow
 def test_outliers_survive_the_result_file(tmp_path: Any) -> None:
     result = odefit.fit(growth(0, {"sd": 0.05, "loss": "student"}))
     path = tmp_path / "result.json"

@@ -37,6 +37,7 @@ def test_they_are_the_scatter_of_matches_of_new_data() -> None:
     assert own == pytest.approx(correlation, abs=0.2)
 
 
+@pytest.mark.slow
 def test_given_noise_is_taken_instead_of_the_smoothers() -> None:
     small, large = (
         errors(noisy(0.02, 0, noise={"x": Noise(sd=sd)})).errors["a"] for sd in (0.01, 0.04)

@@ -57,6 +57,7 @@ FULLY = (
 ).split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FULLY)
 def test_fully_observed_problems_are_solved_without_guesses(name: str) -> None:
     """SIR too, whose S is recovered. The slow ones (alpha-pinene, gma) are in the benchmarks."""
@@ -86,6 +87,7 @@ def test_a_match_starts_from_the_guess_and_needs_none_of_what_is_linear() -> Non
     assert one == pytest.approx(other, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer() -> None:
     problem = stripped(saturated(noise=0.05))
     one, other = (
@@ -95,6 +97,7 @@ def test_the_same_seed_gives_the_same_answer() -> None:
     assert one.best.parameters == other.best.parameters
 
 
+@pytest.mark.slow
 def test_without_polishing_the_answer_is_the_match() -> None:
     problem = saturated(noise=0.05)
     match = IntegralMatching().match(problem)
@@ -282,6 +285,7 @@ def test_an_interrupted_match_stops() -> None:
     assert found.status is Status.INTERRUPTED
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_the_best_so_far() -> None:
     def interrupt(progress: Progress) -> None:
         if progress.done == 2:

@@ -157,6 +157,7 @@ def test_what_is_recorded_twice_is_one_quantity() -> None:
     assert derivative(recorder, curve, 2) is recorder.zero
 
 
+@pytest.mark.slow
 def test_equations_with_known_functions_of_time_need_few_rows() -> None:
     """FitzHugh-Nagumo is a sum of them, the seasonal Lotka-Volterra model is not."""
     for name, few in (("fitzhugh-nagumo-separable", True), ("seasonal-lotka-volterra", False)):

@@ -88,6 +88,7 @@ def test_lasso_finds_the_terms_that_there_are(weight: float) -> None:
     assert (large == (truth != 0)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [1e-8, 1e-6])
 def test_a_little_ridge_keeps_what_is_not_determined_small(weight: float) -> None:
     """Two experiments do not tell 10 collinear terms apart."""

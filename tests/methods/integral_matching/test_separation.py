@@ -129,6 +129,7 @@ def is_optimal(
     )
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 10**6),
     st.integers(1, 12),
@@ -190,6 +191,7 @@ PENALTIES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [0.2, 0.5, 1.0, 2.5])
 @pytest.mark.parametrize("bounded", [False, True])
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -215,6 +217,7 @@ def test_the_gradient_of_the_reduced_criterion_is_exact(
     assert reduced(at)[1] == pytest.approx(difference_quotient, rel=1e-4, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_the_search_ends_at_the_minimum_over_all_unknowns_together(penalty: Penalty) -> None:
     """By another algorithm, without any separation; magnitudes as differences y+ - y-."""

@@ -65,6 +65,7 @@ def decreases_by_slsqp(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_where_the_hessian_is_indefinite_the_step_is_the_best_within_its_length(seed: int) -> None:
     gradient, hessian = indefinite(seed, 5)
@@ -184,6 +185,7 @@ def test_a_step_of_any_radius_is_as_long_as_that(size: float, wanted: float) -> 
     assert length == pytest.approx(min(wanted, 1.0) * whole, rel=0.11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [100, 300])
 def test_a_step_of_many_unknowns_takes_few_decompositions(
     count: int, monkeypatch: pytest.MonkeyPatch

@@ -217,6 +217,7 @@ def test_an_unknown_between_equal_bounds_stays() -> None:
     assert found.vector == pytest.approx([0.3, 0.09], rel=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**31), st.integers(1, 5))
 def test_a_linear_problem_within_bounds_ends_where_scipy_ends(seed: int, n: int) -> None:
@@ -236,6 +237,7 @@ def test_a_linear_problem_within_bounds_ends_where_scipy_ends(seed: int, n: int)
     assert ((lower <= found.vector) & (found.vector <= upper)).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**31))
 def test_an_exponential_fit_within_bounds_is_no_worse_than_scipys(seed: int) -> None:

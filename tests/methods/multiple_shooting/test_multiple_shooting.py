@@ -119,6 +119,7 @@ def test_nor_on_the_integrator(integrator: str) -> None:
     assert f"MultipleShooting{named}" in result.method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kinks", "linear algebra", "nonlinear algebra"])
 def test_what_only_the_stiff_engine_integrates_is_fitted_too(name: str) -> None:
     """More data than unknowns, made from the case's own values."""
@@ -299,6 +300,7 @@ def test_the_same_on_nodes() -> None:
     assert result.uncertainty.trouble == {"m": "no effect", "y": "no effect"}
 
 
+@pytest.mark.slow
 def test_a_product_that_is_all_the_data_see_is_said() -> None:
     problem = decay(initial={"x": {"lower": 0.0, "upper": 9.0}})
     result = odefit.fit(problem, MultipleShooting(starts=5))
@@ -310,6 +312,7 @@ def test_a_product_that_is_all_the_data_see_is_said() -> None:
     assert set(direction.keys) == {"s", "x"}
 
 
+@pytest.mark.slow
 def test_starts_that_blow_up_fail_with_time_and_reason_after_one_evaluation() -> None:
     problem = Problem(
         Model(ode={"x": "exp(k*x)"}),
@@ -361,6 +364,7 @@ def test_an_interrupt_gives_the_best_so_far() -> None:
     assert len(result.starts) < 50
 
 
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_answer_whatever_the_jobs() -> None:
     problem = noisy("fitzhugh-nagumo-v")
     method = MultipleShooting(starts=3)
@@ -378,6 +382,7 @@ def kept_records(path: Path) -> int:
     return int(count)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_goes_on_with_the_same_answer(tmp_path: Path) -> None:
     problem = lorenz(5.0, step=0.2)
     path = tmp_path / "kept"
@@ -452,6 +457,7 @@ def test_a_start_for_something_that_there_is_not_is_refused() -> None:
         fitted(exchange(), start={"k3": 1.0})
 
 
+@pytest.mark.slow
 def test_the_values_of_another_result_can_be_started_from() -> None:
     """Fixed ones, and initial values, are among them."""
     problem = exchange(parameters={"k1": {}, "k2": {"fixed": 0.4}})
@@ -491,6 +497,7 @@ def test_progress_is_reported_step_by_step() -> None:
     assert any("iteration 1: level" in message for message in said)
 
 
+@pytest.mark.slow
 def test_several_experiments_with_events_and_values_of_their_own() -> None:
     random = np.random.default_rng(0)
     t = np.linspace(0.0, 5.0, 16)
@@ -538,6 +545,7 @@ def long_series(seed: int = 0) -> tuple[Problem, dict[str, float]]:
     return Problem(model, {"t": times, "prey": prey + noise}, *given), truth
 
 
+@pytest.mark.slow
 def test_a_long_series_is_searched_with_a_part_of_it_and_ended_with_all() -> None:
     problem, truth = long_series()
     forward = ForwardMap(problem)

@@ -234,6 +234,7 @@ def test_piecewise_mccormick(made: Callable[[int], Terms], count: int) -> None:
     assert whole(t, partition) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", CASES, ids=label)
 def test_secants_and_tangents(f: Univariate) -> None:
     t = univariate(f)

@@ -132,6 +132,7 @@ def test_scip_solves_the_master_problem_too() -> None:
     assert "SCIP" in found[1].solver
 
 
+@pytest.mark.slow
 def test_the_time_limit_keeps_the_bound_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     own = problem("predator", noise=0.1)
     clock = time.monotonic
@@ -149,6 +150,7 @@ def test_the_time_limit_keeps_the_bound_so_far(monkeypatch: pytest.MonkeyPatch) 
     assert 0 < c.lower < c.upper
 
 
+@pytest.mark.slow
 def test_an_interruption_keeps_the_bound_so_far() -> None:
     own = problem("predator", noise=0.1)
     stop = threading.Event()
@@ -168,6 +170,7 @@ def test_an_interruption_keeps_the_bound_so_far() -> None:
     assert any("<= optimum <=" in s for s in seen)
 
 
+@pytest.mark.slow
 def test_a_fit_tells_the_bounds_and_keeps_the_log(tmp_path: Any) -> None:
     own = problem("decay", noise=0.2)
     method = OuterApproximation(elements=2, points=2, tolerance=0.02, starts=2)
@@ -197,6 +200,7 @@ def unbounded(**more: Any) -> Problem:
     )
 
 
+@pytest.mark.slow
 def test_missing_bounds_are_proposed_never_assumed() -> None:
     with pytest.raises(InputError, match=r'bounds=\{"k": \(0, .*bounds="propose"'):
         solved(unbounded())
@@ -236,6 +240,7 @@ def test_proposals_keep_deviations_above_zero() -> None:
     assert c.assumed["x_sd"][0] > 0
 
 
+@pytest.mark.slow
 def test_a_term_without_bounds_is_named() -> None:
     times = np.linspace(0.0, 2.0, 5)
     own = Problem(
@@ -248,6 +253,7 @@ def test_a_term_without_bounds_is_named() -> None:
         solved(own, cut=1.0)
 
 
+@pytest.mark.slow
 def test_too_many_binaries_are_refused_with_the_number() -> None:
     own = problem("predator", noise=0.1)
     with pytest.raises(InputError, match=r"most_binaries=3; take fewer pieces"):

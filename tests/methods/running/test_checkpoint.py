@@ -184,6 +184,7 @@ def test_a_record_under_another_key_counts_as_not_done(tmp_path: Path) -> None:
     assert checkpoint(path).records == {"a": 1}
 
 
+@pytest.mark.slow
 def test_changed_bytes_are_told_or_count_as_not_done(tmp_path: Path) -> None:
     path, changed = tmp_path / "file", tmp_path / "changed"
     values = {f"k{i}": [i, 1 / (i + 1)] for i in range(120)}

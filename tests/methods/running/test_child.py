@@ -146,6 +146,7 @@ def test_what_a_process_started_ends_with_it(child: Child) -> None:
     assert ends(grandchild)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc, and signals at a parent's death")
 def test_a_script_needs_no_guard_and_takes_its_child_with_it(tmp_path: Path) -> None:
     script = tmp_path / "script.py"

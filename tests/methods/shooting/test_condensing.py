@@ -147,6 +147,7 @@ def test_the_step_is_that_of_the_dense_problem(
     assert system.condensed() == pytest.approx(system.direct(), rel=1e-8, abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_structure_gives_the_dense_solution(data: st.DataObject) -> None:

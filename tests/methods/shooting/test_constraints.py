@@ -329,6 +329,7 @@ def delta_method(problem: Problem, vector: Array, gradient: Array, degrees: floa
     return np.asarray(free @ np.linalg.inv(reduced.T @ reduced) @ free.T * variance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["a sum", "a product", "a state at a data time", "states at two times", "two"]
 )

@@ -159,6 +159,7 @@ def test_other_units_of_data_and_states_take_the_same_steps() -> None:
         assert a.level == pytest.approx(b.level, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_chaos_over_thirty_lyapunov_times_is_fitted_from_the_data() -> None:
     """Where no single integration knows where the trajectory is after the first third."""
     problem = lorenz(33.0, noise=0.5)
@@ -281,6 +282,7 @@ def test_undetermined_directions_are_counted_and_stay() -> None:
     assert end.at.point.coordinates[[0, 2]] == pytest.approx([0.5, 1.0])
 
 
+@pytest.mark.slow
 def test_the_unstable_example_of_bock_is_solved_at_any_growth() -> None:
     """mu = 20 as published, and mu = 300: a factor of 1e130 from end to end."""
     from tests.methods.shooting.instances import bock

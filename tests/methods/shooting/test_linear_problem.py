@@ -88,6 +88,7 @@ def flat(point: Point) -> Array:
     return np.concatenate([point.coordinates, point.nodes.ravel()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_step_solves_the_whole_problem(name: str) -> None:
     problem, vector, node_times = CASES[name]()

@@ -129,6 +129,7 @@ def test_covariance_and_optimality_are_those_of_the_single_integration(name: str
     assert assess_local(through, vector, evaluation).optimal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "noise",
     [{"distribution": "poisson"}, {"loss": "student", "sd": 5.0}],

@@ -64,6 +64,7 @@ def test_on_a_trajectory_nothing_differs_from_the_single_integration(name: str) 
     assert at.residuals @ jacobian == pytest.approx(expected, rel=10 * tolerance, abs=1e-5 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_derivatives_along_any_direction_are_those_of_finite_differences(name: str) -> None:
     """Of the cost and of the gaps, by unknowns and nodes together, off the trajectory."""

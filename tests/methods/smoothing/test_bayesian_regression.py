@@ -73,6 +73,7 @@ def test_taylor_series_of_a_basis_are_those_of_its_values(basis: Basis, at: floa
     assert series == pytest.approx(basis.values(at + h), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_many_oscillations_are_not_taken_for_noise() -> None:
     truth = wave(60.0)
     rough = np.random.default_rng(0).normal(0, 1e-2, len(LONG))
@@ -89,6 +90,7 @@ def test_noise_alone_has_no_derivatives_beyond_its_error() -> None:
     assert fit.sd == pytest.approx(1.0, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_derivative_that_the_data_do_not_show_is_called_uncertain() -> None:
     # sin t + noise: the seventh derivative is lost, and its error must cover it.
     truth = wave(1.0)
@@ -97,6 +99,7 @@ def test_a_derivative_that_the_data_do_not_show_is_called_uncertain() -> None:
     assert np.all(np.abs(fit.taylor(1.0, 7) - truth.taylor(1.0, 7)) < 3 * fit.errors(1.0, 7))
 
 
+@pytest.mark.slow
 def test_cross_validation_and_likelihood_smooth_alike() -> None:
     rough = np.random.default_rng(8).normal(0, 1e-2, len(LONG))
     values = np.sin(3 * LONG) + rough

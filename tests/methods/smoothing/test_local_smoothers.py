@@ -52,6 +52,7 @@ def test_noise_averages_out_and_is_estimated(smoother: Smoother) -> None:
     assert np.all(error < 4 * fit.errors(1.0, 1))
 
 
+@pytest.mark.slow
 @every
 def test_errors_are_of_the_estimated_size(smoother: Smoother) -> None:
     truth = exponential(-1.5)
@@ -87,6 +88,7 @@ def test_units_of_time_and_value_do_not_matter(
     assert other.sd / size == pytest.approx(plain.sd, rel=1e-3)
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("noisy", [0.0, 1e-9, 1e-4])
 def test_a_line_is_a_line_however_little_the_noise(smoother: Smoother, noisy: float) -> None:

@@ -18,6 +18,7 @@ SIGNALS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", SIGNALS.values(), ids=SIGNALS)
 @pytest.mark.parametrize("noise", [1e-6, 1e-3, 1e-1])
 def test_noise_of_long_series(signal: Array, noise: float) -> None:
@@ -70,6 +71,7 @@ def test_zeros_have_no_noise() -> None:
     assert noise_level(GRID, np.zeros(21)) == 0.0
 
 
+@pytest.mark.slow
 def test_of_very_long_series_blocks_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sharp transients, a plateau without noise, and never more points at once than a block."""
     times = np.linspace(0.0, 10.0, 60_001)

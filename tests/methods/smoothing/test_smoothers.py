@@ -59,6 +59,7 @@ def test_errors_of_exact_data_are_of_the_estimated_size(smoother: Smoother, trut
     assert found.max() < 15
 
 
+@pytest.mark.slow
 @noisy
 @pytest.mark.parametrize("noise", [1e-4, 1e-2])
 def test_errors_of_noisy_data_are_of_the_estimated_size(smoother: Smoother, noise: float) -> None:
@@ -71,6 +72,7 @@ def test_errors_of_noisy_data_are_of_the_estimated_size(smoother: Smoother, nois
     assert np.max(found) < 8
 
 
+@pytest.mark.slow
 @noisy
 @pytest.mark.parametrize("noise", [1e-4, 1e-2])
 def test_the_noise_is_estimated(smoother: Smoother, noise: float) -> None:
@@ -78,6 +80,7 @@ def test_the_noise_is_estimated(smoother: Smoother, noise: float) -> None:
     assert smoother.fit(LONG, np.exp(-LONG) + rough).sd == pytest.approx(noise, rel=0.1)
 
 
+@pytest.mark.slow
 @noisy
 def test_noise_averages_out(smoother: Smoother) -> None:
     rough = np.random.default_rng(6).normal(0, 1e-2, len(LONG))

@@ -257,6 +257,7 @@ def best_reported(found: Answer) -> bool:
     return bool((found.values == 0.5).all()) and found.lower_bound == 0.375
 
 
+@pytest.mark.slow
 def test_a_solver_answers_from_its_own_process_as_it_does_here() -> None:
     instance = decay(formulation=SoftCons(1e3), start=True)
     here = Ipopt().solve(instance, Limits(20))
@@ -266,6 +267,7 @@ def test_a_solver_answers_from_its_own_process_as_it_does_here() -> None:
     assert there.iterations == here.iterations
 
 
+@pytest.mark.slow
 def test_what_a_solver_reports_reaches_the_parent() -> None:
     seen: list[tuple[float, float]] = []
     instance = decay()
@@ -278,6 +280,7 @@ def test_what_a_solver_reports_reaches_the_parent() -> None:
     assert seen == [(expected[0], -np.inf), (expected[1], 0.25), (expected[1], 0.375)]
 
 
+@pytest.mark.slow
 def test_a_solver_that_hangs_is_ended_and_its_best_point_is_the_answer() -> None:
     found = solve_isolated(Trouble("hang"), decay(), Limits(0.2), grace=0.3)
     assert found.outcome is Outcome.LIMIT
@@ -326,6 +329,7 @@ def test_a_refusal_is_raised_here_with_all_its_messages() -> None:
     assert caught.value.messages == ("no", "and no")
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_process_and_keeps_the_best_point() -> None:
     stop = threading.Event()
 

@@ -82,6 +82,7 @@ def check_derivatives(d: Discretisation, vector: Array, formulation: Formulation
         assert found[name] == pytest.approx(value, rel=1e-10, abs=1e-12 * scale), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_those_of_objective_and_constraints(name: str) -> None:
     problem, vector = CASES[name]()
@@ -250,6 +251,7 @@ def test_a_solution_does_not_depend_on_the_unit_of_the_states(size: float) -> No
 # Solutions --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "steps"), [("alpha-pinene", 60), ("lotka-volterra-f", 60), ("hiv-f", 40)]
 )

@@ -33,6 +33,7 @@ def test_the_global_minimum_of_a_decay_is_that_of_a_scan(scheme: str, lift: bool
     assert least * (1 - 2e-3) <= found.lower_bound <= least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formulation", [Baseline(), ExtraTol(1e-3), SoftCons(10.0)])
 def test_no_local_solution_of_a_formulation_is_below_the_bound(formulation: Formulation) -> None:
     instance = decay(formulation=formulation, start=True)
@@ -44,6 +45,7 @@ def test_no_local_solution_of_a_formulation_is_below_the_bound(formulation: Form
     assert found.lower_bound >= 0.99 * local.objective - 1e-9
 
 
+@pytest.mark.slow
 def test_a_small_objective_is_resolved_on_its_own_scale() -> None:
     d, local = harmonic()
     found = Scip().solve(Instance(d, Baseline()), Limits(30))

@@ -101,6 +101,7 @@ def test_the_reference_is_found_with_default_options(name: str) -> None:
     assert found.fine
 
 
+@pytest.mark.slow
 def test_a_chaotic_problem_is_solved_by_the_discretised_problem_alone() -> None:
     """From a point where the sensitivities of the true trajectories are beyond use."""
     problem, truth = reference_of("henon-heiles")
@@ -112,6 +113,7 @@ def test_a_chaotic_problem_is_solved_by_the_discretised_problem_alone() -> None:
     assert result.best.vector == pytest.approx(truth, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "rel"), [(s, 0.05 if s == "euler" else 1e-3) for s in SCHEMES])
 def test_every_scheme_finds_the_answer_on_a_fine_mesh(scheme: str, rel: float) -> None:
     result = unpolished(decay(), scheme=scheme, mesh=80, **ONE)
@@ -128,6 +130,7 @@ def test_other_formulations_and_meshes_find_the_answer(formulation: Any, mesh: A
     assert result.best.vector == pytest.approx(best_decay(), rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["trapezoid", "euler"])
 def test_without_polishing_the_answer_is_the_minimum_of_the_discretised_problem(
     scheme: str,
@@ -218,6 +221,7 @@ def test_a_start_where_the_model_explodes_is_no_obstacle() -> None:
     assert found.best.vector == pytest.approx([0.1], rel=1e-8)
 
 
+@pytest.mark.slow
 def test_a_start_may_be_what_another_method_found() -> None:
     """Names that are no unknowns do not matter, those that are missing come from the guess."""
     other = odefit.fit(oscillator(), seed=1)
@@ -248,6 +252,7 @@ def test_states_start_where_they_are_told_to(states: Any) -> None:
     assert found.status is Status.CONVERGED
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_result() -> None:
     options: dict[str, Any] = {"starts": 3, "screening": 2}
     first, second = (estimated(oscillator(), **options) for _ in range(2))
@@ -382,6 +387,7 @@ def test_a_mesh_that_may_not_grow_stays_as_it_is() -> None:
     assert found.error > 1e-3
 
 
+@pytest.mark.slow
 def test_a_mesh_is_sharpened_where_the_true_trajectories_contradict_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -413,6 +419,7 @@ def test_a_mesh_is_sharpened_where_the_true_trajectories_contradict_it(
 # Bounds -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs("pyscipopt")
 def test_a_global_solver_s_bounds_enclose_the_minimum_of_the_discretised_problem() -> None:
     instance = instances.decay(steps=4)

@@ -53,6 +53,7 @@ def conditions() -> st.SearchStrategy[str]:
     )
 
 
+@pytest.mark.slow
 @given(
     st.lists(conditions(), min_size=1, max_size=3),
     st.sampled_from(["{}*x + t", "1/(x + 3) - {}", "piecewise({}, a < b, 3)*x"]),

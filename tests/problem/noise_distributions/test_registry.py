@@ -45,6 +45,7 @@ def with_weibull(monkeypatch: pytest.MonkeyPatch) -> odefit.Problem:
     )
 
 
+@pytest.mark.slow
 def test_a_row_is_enough_for_a_fit_with_intervals(with_weibull: odefit.Problem) -> None:
     result = odefit.fit(with_weibull, seed=1, jobs=1)  # other processes lack the row
     assert result.status is odefit.Status.CONVERGED

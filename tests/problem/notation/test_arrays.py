@@ -92,6 +92,7 @@ def reductions(draw: st.DrawFn) -> tuple[str, Any]:
     return f"{name}({inside})", expected
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from("+-*"), reductions()), min_size=1, max_size=3),
     st.lists(st.floats(-2, 2), min_size=2 * SIZE + 1, max_size=2 * SIZE + 1),
@@ -339,6 +340,7 @@ KEYS = st.text("xyk[]:,123ij-+n ", max_size=12) | st.sampled_from(["x[1:3]", "x"
 TEXTS = st.text("xyk[]:,()123ij-+*n sumeanmaxf.\x00", max_size=24)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(KEYS, TEXTS, max_size=4), st.dictionaries(KEYS, TEXTS, max_size=2))
 @settings(max_examples=300, deadline=None)
 def test_any_keys_and_texts_make_a_model_or_an_input_error(

@@ -70,6 +70,7 @@ def bodies(names: tuple[str, ...]) -> st.SearchStrategy[str]:
 plain = bodies(NAMES).filter(lambda text: "f(" not in text and "g(" not in text)
 
 
+@pytest.mark.slow
 @given(plain, plain, bodies(NAMES), st.lists(st.floats(-1.5, 1.5), min_size=3, max_size=3))
 @settings(max_examples=80, deadline=None)
 def test_calls_have_the_values_of_python_functions(
@@ -221,6 +222,7 @@ def test_a_mistake_in_a_definition_is_named_once(
     assert list(caught.value.messages) == messages
 
 
+@pytest.mark.slow
 def test_definitions_that_double_do_not_fill_the_memory() -> None:
     doubling = {f"d{i}": f"d{i - 1}*d{i - 1}" for i in range(1, 61)}
     with pytest.raises(InputError, match="stands for too long an expression"):

@@ -118,6 +118,7 @@ def _loaded_or_refused(place: Path, text: str) -> None:
     _accepted_or_refused(place / "notation.toml")
 
 
+@pytest.mark.slow
 @SOME
 @given(mutated_tree(tomllib.loads(TEXT)))
 def test_a_mutated_structure_with_notations_is_a_problem_or_an_input_error(tree: Any) -> None:

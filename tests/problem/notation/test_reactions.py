@@ -114,6 +114,7 @@ def side_text(side: dict[str, Fraction]) -> str:
     return " + ".join(f"{n} {s}" if n != 1 else s for s, n in side.items())
 
 
+@pytest.mark.slow
 @given(networks(), st.lists(st.floats(0.1, 2.0), min_size=15, max_size=15))
 @settings(max_examples=100, deadline=None)
 def test_random_networks_follow_the_law_of_mass_action(
@@ -254,6 +255,7 @@ def product(*factors: str) -> str:
     return f"<apply><times/>{''.join(f'<ci>{f}</ci>' for f in factors)}</apply>"
 
 
+@pytest.mark.slow
 def test_an_enzyme_as_reactions_is_what_sbml_and_equations_say() -> None:
     pytest.importorskip("libsbml", reason="SBML models need python-libsbml, an extra")
     start = {"E": 1.0, "S": 5.0, "ES": 0.0, "P": 0.0, "D": 0.0}
@@ -405,6 +407,7 @@ def test_a_mistake_in_a_reaction_is_named_with_its_remedy(reaction: Any, message
     assert caught.value.messages == (f"[reactions] r: {message}",)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.text("rxA[]1:3i", max_size=6),

@@ -264,6 +264,7 @@ SUBMODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SUBMODELS)
 def test_submodels_that_cannot_be_read_are_refused(case: str) -> None:
     given, message = SUBMODELS[case]

@@ -121,6 +121,7 @@ def test_subjects_without_doses_begin_where_each_begins(tmp_path: Path) -> None:
     assert "covariates: weight" in (tmp_path / "d.toml").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table",
     [

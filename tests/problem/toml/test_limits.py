@@ -27,6 +27,7 @@ GROWING: dict[str, tuple[Callable[[int], str], str]] = {
 """What grows with a number above 100, and what is told of it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", GROWING)
 def test_what_grows_is_refused_with_the_limit_and_the_place(kind: str) -> None:
     made, told = GROWING[kind]

@@ -116,6 +116,7 @@ def test_what_is_nested_too_deeply_is_refused_whatever_it_is_nested_in(
         Model.from_sympy({x: nested(600)})
 
 
+@pytest.mark.slow
 def test_sympy_is_not_imported_unless_it_is_given() -> None:
     code = (
         "import sys, odefit; odefit.Model(ode={'x': '-k*x'}); "

@@ -140,6 +140,7 @@ def test_a_prefactor_follows_an_energy_that_is_given() -> None:
     assert 4.2e7 < vector[0] < 4.2e11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_arrhenius_parameters_in_wide_bounds_are_found(seed: int) -> None:
     problem = arrhenius(A={"lower": 0.0, "upper": 1e20}, E={"lower": 0.0, "upper": 300.0})

@@ -176,6 +176,7 @@ def test_global_is_never_said_without_a_bound(page: str) -> None:
     assert "global" not in words(page).lower()
 
 
+@pytest.mark.slow
 def test_every_experiment_and_observable_has_its_panel() -> None:
     page = page_of("four by three")
     assert len(re.findall(r'<div class="panel">', page)) == 4 * 3 + 3 * 7
@@ -202,6 +203,7 @@ def test_settings_tell_how_to_repeat_it() -> None:
         assert piece in text
 
 
+@pytest.mark.slow
 def test_starts_are_counted_with_their_reasons() -> None:
     text = words(page_of("routed"))
     assert "20 starts: 14 converged, 4 not converged, 2 failed." in text
@@ -224,6 +226,7 @@ def test_a_failed_fit_shows_the_data_and_the_reason() -> None:
     assert "The measurements alone: no solution was found." in text
 
 
+@pytest.mark.slow
 def test_what_is_minimised_is_shown_to_seven_digits() -> None:
     """As a result prints itself; with known noise the sum of squares stands beside it."""
     problem = Problem(

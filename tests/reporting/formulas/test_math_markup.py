@@ -59,6 +59,7 @@ expressions = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(expressions)
 def test_any_formula_in_latex_can_be_read(text: str) -> None:

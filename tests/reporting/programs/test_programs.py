@@ -90,6 +90,7 @@ def compared(path: Path, *command: str) -> list[float]:
     return differences(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_python_program_gives_odefits_values_and_follows_its_parameters(tmp_path: Path) -> None:
     problem = dosed()
     path = write_program(problem, vector_of(problem), tmp_path / "model.py")
@@ -108,6 +109,7 @@ def test_a_python_program_gives_odefits_values_and_follows_its_parameters(tmp_pa
                     assert table[name] == pytest.approx(course, rel=1e-8, abs=1e-9), name
 
 
+@pytest.mark.slow
 def test_a_python_program_says_how_it_differs_and_needs_no_odefit(tmp_path: Path) -> None:
     problem = odefit.library.load("seasonal-lotka-volterra")
     vector = np.array([u.parameter.guess or 0.5 for u in problem.unknowns])
@@ -118,6 +120,7 @@ def test_a_python_program_says_how_it_differs_and_needs_no_odefit(tmp_path: Path
     assert max(found) < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 def test_a_c_program_gives_odefits_values(tmp_path: Path) -> None:
     problem = dosed()

@@ -64,6 +64,7 @@ def test_the_switch_takes_the_stiff_engine_for_hiv_proteinase() -> None:
     assert forward.engines.preferred(found.choice) == "bdf"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in library.names() if n != "hiv-proteinase"])
 def test_the_switch_stays_with_the_taylor_engine(name: str) -> None:
     problem, vector = at_reference(name)
@@ -119,6 +120,7 @@ def test_a_choice_that_is_passed_on_spares_the_comparison() -> None:
     assert forward.accuracy(first.choice) == IMPLICIT_TOLERANCE
 
 
+@pytest.mark.slow
 def test_after_a_trial_that_failed_the_taylor_method_rests_longer() -> None:
     forward = ForwardMap(relaxation())
     vector = np.array([1e7])

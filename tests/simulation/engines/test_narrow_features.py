@@ -95,6 +95,7 @@ def exact(pulse: Callable[[float], float], centre: float) -> Array:
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "bdf", "casadi", "heyoka", "runge-kutta"])
 @pytest.mark.parametrize("name", FEATURES)
 def test_a_feature_of_time_is_seen_by_each_engine(name: str, engine: EngineName) -> None:

@@ -119,6 +119,7 @@ def test_a_threshold_that_is_passed_turns_the_sensitivities() -> None:
     np.testing.assert_allclose(by["ke"][:, 1], later * np.log(4.0) / 0.25, rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_block_on_a_belt_sticks_and_slips_as_by_hand() -> None:
     k, fs, vb = 1.0, 1.0, 0.3
     times = np.linspace(0.0, 25.0, 26)
@@ -153,6 +154,7 @@ def test_a_block_on_a_belt_sticks_and_slips_as_by_hand() -> None:
     np.testing.assert_allclose(states, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_two_blocks_that_rest_at_once_are_two_sliding_surfaces() -> None:
     times = np.linspace(0.0, 12.0, 25)
     equations = {
@@ -192,6 +194,7 @@ def test_a_motion_on_an_edge_that_repels_takes_the_side_as_it_is_written() -> No
     np.testing.assert_allclose(states[:, 0], [-2.0, -4.0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_switching_ever_faster_is_a_failure_that_says_so() -> None:
     """The twisting algorithm of sliding-mode control comes to rest through endless switches."""
     problem = made(
@@ -203,6 +206,7 @@ def test_switching_ever_faster_is_a_failure_that_says_so() -> None:
     assert found.time < 20.0
 
 
+@pytest.mark.slow
 def test_a_steady_state_is_found_along_a_surface() -> None:
     times = np.array([0.0, 1.0, np.inf])
     equations = {"x": "a - b*if(x > c, 1, 0)", "y": "x - y"}

@@ -217,6 +217,7 @@ EMPTYING: Mapping[str, tuple[Problem, Exact, Sequence[float]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "bdf"])
 @pytest.mark.parametrize("name", EMPTYING)
 def test_what_runs_empty_is_integrated_with_its_sensitivities(name: str, engine: str) -> None:
@@ -224,6 +225,7 @@ def test_what_runs_empty_is_integrated_with_its_sensitivities(name: str, engine:
     check(given, exact, at, engine, 2e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["the power is unknown", "as much is withdrawn as there is"])
 @pytest.mark.parametrize(("engine", "near"), [("casadi", 2e-8), ("local-linearization", 3e-6)])
 def test_other_engines_see_the_same(name: str, engine: str, near: float) -> None:
@@ -247,6 +249,7 @@ def test_a_level_falls_below_zero_and_comes_back() -> None:
     assert first == pytest.approx(second, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "bdf"])
 def test_a_tank_runs_empty_and_fills_again_many_times(engine: str) -> None:
     """An inflow q sin(3 t) that is an outflow for half the time; levels by an implicit scheme."""
@@ -290,6 +293,7 @@ def test_an_estimated_time_of_an_event_while_the_tank_is_held_empty() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "bdf"])
 def test_a_flow_under_a_root_changes_its_direction(engine: str) -> None:
     """What flows from a to b is sign(a - b) sqrt|a - b|, and a + b = 1.5 + 0.4 sin(2 t)."""
@@ -350,6 +354,7 @@ def test_a_guard_by_abs_holds_the_level_at_zero() -> None:
     check(given, lambda k: [positive(1 - k * TIMES / 2) ** 2], [1.1], "auto", 2e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drain", [0.11150298626945479, 0.540938165696471, 0.311859531519227])
 def test_two_tanks_run_empty_at_nearly_the_same_time(drain: float) -> None:
     """The second one drains fast, so that its level follows that of the first."""

@@ -22,6 +22,7 @@ def problem(ode: dict[str, str], initial: dict[str, float]) -> Problem:
     return Problem(Model(ode=ode), data, unknowns, initial)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "heyoka", "bdf", "casadi", "local-linearization"])
 @pytest.mark.parametrize(
     "rate",
@@ -160,6 +161,7 @@ def tank(rate: str, **more: str) -> Problem:
     return Problem(model, data, unknowns, {"C": 0.0, "R": 0.0, **dict.fromkeys(more, 1.0)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "heyoka", "bdf"])
 @pytest.mark.parametrize("power", [0.5, 1 / 3, 0.75, 1.5])
 @pytest.mark.parametrize("unit", [1.0, 1e6, 1e-9])
@@ -198,6 +200,7 @@ def test_a_state_that_leaves_zero_after_an_event_is_integrated() -> None:
     assert found.states["R"] == pytest.approx(exact, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_a_tank_that_fills_from_empty_is_fitted() -> None:
     """A h' = q - c sqrt(h) from h(0) = 0 has an exact solution t(h)."""
     c, area, q = 0.1, 0.99, 0.25

@@ -152,6 +152,7 @@ def test_values_after_an_infinite_time_depend_on_none_before() -> None:
     assert np.array_equal(distances, [math.inf, 2.0, math.inf, math.inf, math.inf])
 
 
+@pytest.mark.slow
 def test_simulated_data_have_the_correlation() -> None:
     noise = {"sd": 0.1, "correlation": "ou", "correlation_time": 1.3}
     problem = problem_of(noise)

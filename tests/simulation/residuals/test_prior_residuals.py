@@ -42,6 +42,7 @@ def test_all_families_are_examined() -> None:
     assert set(FIELDS) == set(FAMILIES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", ["linear", "log", "log10"])
 @pytest.mark.parametrize("name", FIELDS)
 def test_the_gradient_of_the_cost_is_that_of_the_negative_log_posterior(name: str, on: Any) -> None:

@@ -142,6 +142,7 @@ def test_the_cost_alone_shares_too(name: str, integrations: list[int]) -> None:
     assert cost == pytest.approx(evaluated(forward, vector).cost, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_the_jacobian_of_shared_segments_is_that_of_the_residuals() -> None:
     whole = problem(SHARING["a long run before"][0])
     forward = ForwardMap(whole, "heyoka")

@@ -83,6 +83,7 @@ ACCURACY = {"kinks": 1e-5, "linear algebra": 1e-5, "nonlinear algebra": 1e-5}
 """Of CVODES and IDAS, which integrate these."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_on_a_trajectory_intervals_are_the_single_integration(name: str) -> None:
     """States, algebraic variables, and by the chain rule all sensitivities."""
@@ -106,6 +107,7 @@ def test_on_a_trajectory_intervals_are_the_single_integration(name: str) -> None
         assert chain == pytest.approx(full, rel=10 * tolerance, abs=10 * tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*CASES, *NOISE])
 def test_residuals_on_nodes_are_those_of_the_single_integration(name: str) -> None:
     """Observables, noise models, transforms and priors do not notice the nodes."""
@@ -120,6 +122,7 @@ def test_residuals_on_nodes_are_those_of_the_single_integration(name: str) -> No
         assert pieces.log_likelihood == pytest.approx(whole.log_likelihood, rel=10 * tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_by_unknowns_and_nodes_are_those_of_finite_differences(name: str) -> None:
     """Also off the trajectory, where nodes are anything."""

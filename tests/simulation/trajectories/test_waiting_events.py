@@ -115,6 +115,7 @@ def test_of_equal_priorities_either_goes_first_and_every_evaluation_is_the_same(
     assert found["a"] == again["a"]
 
 
+@pytest.mark.slow
 def test_thousands_of_events_are_not_many() -> None:
     count = {"when": "x >= 0.005", "assign": {"x": "0", "n": "n + 1"}}
     found = states(problem({"x": "1", "n": "0"}, [count]), [10.0025])

@@ -89,6 +89,7 @@ def test_values_of_single_unknowns() -> None:
     assert set(found.values()) == {1, 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "published", [p for p in PUBLISHED if p.name not in COSTLY], ids=lambda p: p.name
 )

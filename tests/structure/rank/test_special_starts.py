@@ -115,6 +115,7 @@ def test_functions_begin_at_their_exact_values() -> None:
     assert determined(ranks(model)) & {"a", "b"} == set()
 
 
+@pytest.mark.slow
 def test_where_the_orders_never_suffice_it_is_said_how_far_they_were_followed() -> None:
     # z = x^2 along the trajectory alone: no linear directions say so.
     model = problem(

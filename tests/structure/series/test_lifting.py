@@ -84,6 +84,7 @@ def series_at_point(form: str, order: int) -> tuple[DifferentiatedSystem, np.nda
     return system, values, system.run(0, values[None], order, known[None], functions[None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_the_lifted_trajectory_is_the_original_one(form: str) -> None:
     _, _, taylor = series_at_point(form, 16)

@@ -15,6 +15,7 @@ from tests.structure.models import problem
 REST = {"x": 1.0, "z": 0.0, "w": 0.0, "v": 0.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ode", "start", "same"),
     [

@@ -49,6 +49,7 @@ def test_states_that_begin_alike_may_be_exchanged(second: float, values: int) ->
     assert said["a"].values == values
 
 
+@pytest.mark.slow
 def test_a_second_optimum_that_is_no_symmetry_of_the_equations_is_counted() -> None:
     # u/(h + u) of a saturating u is logistic in time, with the rate d1 or -d1.
     ode = {"u": "k - d*u", "z": "b*u/(1 + u) - c*z"}

@@ -35,6 +35,7 @@ def test_minimum_degree_leaves_no_fill_in_in_an_arrow() -> None:
     assert elimination(np.arange(n) * 0, np.arange(n), n).size == 2 * n - 1 + n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_solutions_are_those_of_a_dense_solver(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -62,6 +62,7 @@ def test_states_of_a_stiff_linear_chain_are_exact(n: int) -> None:
         assert np.allclose(row, (expm(matrix * t) @ start)[:n], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 12, 45, 100])
 def test_sensitivities_of_a_stiff_linear_chain_are_exact(n: int) -> None:
     k = rates(n)
@@ -112,6 +113,7 @@ def robertson() -> Problem:
     return Problem(Model(ode=ode), data, unknowns, {"a": 1.0, "b": 0.0, "c": 0.0}, t0=0.0)
 
 
+@pytest.mark.slow
 def test_robertsons_problem_is_solved_as_by_an_implicit_runge_kutta_method() -> None:
     def rhs(_: float, x: Array) -> list[float]:
         fast, middle, slow = 3e7 * x[1] ** 2, 1e4 * x[1] * x[2], 0.04 * x[0]
@@ -337,6 +339,7 @@ def random_network(seed: int) -> tuple[Problem, Array]:
     return problem, 10 ** rng.uniform(-4, 4, reactions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_random_reaction_networks_are_solved_as_by_cvodes(seed: int) -> None:
     problem, vector = random_network(seed)

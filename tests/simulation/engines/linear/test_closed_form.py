@@ -28,6 +28,7 @@ def closed(rng: np.random.Generator, n: int) -> Array:
     return rates - np.diag(rates.sum(axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [compartments, springs, closed])
 @pytest.mark.parametrize("forced", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3, 6])

@@ -52,6 +52,7 @@ UNEVEN = np.sort(np.random.default_rng(3).uniform(0.0, 12.0, 121))
 HERE = np.array([4.0, 0.35, 1.6, 0.5, 0.2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interpolation", ["constant", "linear", "cubic"])
 @pytest.mark.parametrize("times", [EVEN, UNEVEN])
 def test_knots_by_the_hundred_agree_with_the_taylor_method(

@@ -48,6 +48,7 @@ def test_exponentials_are_exact_to_rounding(n: int, norm: float) -> None:
     assert distance(exponential(matrices), expected) < ROUNDING * (20 + 4 * n * norm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize(("count", "n", "c"), [(7, 1, 1), (6, 3, 2), (3, 12, 5), (1, 120, 3)])
 def test_few_columns_are_those_of_the_block_exponential(

@@ -237,6 +237,7 @@ def test_a_blow_up_ends_at_its_time(order: Order, start: float) -> None:
     assert found.failure.steps < 5_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rhs", "dry"), [("-k*sqrt(x)", 2.0), ("-k*x^0.75", 4.0)])
 def test_a_tank_that_runs_dry_ends(rhs: str, dry: float) -> None:
     for order in ORDERS:
@@ -347,6 +348,7 @@ def test_algebraic_equations_are_refused() -> None:
         ForwardMap(problem, LL).evaluate(vector)
 
 
+@pytest.mark.slow
 def test_a_failure_has_its_experiment_time_and_reason() -> None:
     problem = problem_of({"x": "k*x^2"}, ("k",), 2.0)
     found = ForwardMap(problem, LL).evaluate(np.array([1.0, 1.0]))

@@ -68,6 +68,7 @@ def springs_matrix(k: Array) -> Array:
     return matrix
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 5, 60])
 def test_states_and_sensitivities_of_a_row_of_springs_are_exact(n: int) -> None:
     """Sensitivities fill one tile, or several, to the last place and not."""
