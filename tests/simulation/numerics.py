@@ -25,7 +25,7 @@ def from_python(kernel: Callable[P, R]) -> Callable[P, R]:
 
     @numba.njit(error_model="numpy")
     def call(*arguments: Any) -> R:
-        return kernel(*arguments)  # type: ignore[call-arg]
+        return kernel(*arguments)  # type: ignore[call-arg]  # of any number, by numba
 
     return cast(Callable[P, R], call)
 

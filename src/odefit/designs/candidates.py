@@ -92,6 +92,10 @@ class Pool:
         same = np.flatnonzero((self.run == at) & (self.group == group) & (self.time == time))
         return int(same[0]) if len(same) else None
 
+    def points(self, design: Sequence[int] | IntArray) -> list[tuple[Run, int, float]]:
+        """Return the run, the number of the group and the time of some candidates."""
+        return [(self.runs[self.run[i]], int(self.group[i]), float(self.time[i])) for i in design]
+
     def measurement(self, number: int, count: int = 1) -> Measurement:
         """Return a candidate as a measurement of its run."""
         group = self.groups[self.group[number]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,7 +131,7 @@ def plan(request: Request, known: Knowledge) -> DesignData:
         efficiency=math.nan if best is None else math.exp(min(value - best.value, 1.0)),
         continuous=best,
         intervals=intervals,
-        curves=_curves(checked, weights, used) if convex else (),
+        curves=relative_curves(checked, _relative(weights), used) if convex else (),
         excluded=information.exclusions,
         cost=_cost(final, design, request.limits),
     )
@@ -198,16 +199,25 @@ def _continuous(pool: Pool, weights: Weights, aims: Aims, effort: float) -> Cont
     )
     matrices = pool.atoms.information(numbers)
     value = float(np.mean([a.values(m[None])[0] for a, m in zip(aims, matrices, strict=True)]))
-    shown = weights.support[weights.weights > SHOWN_WEIGHT]
-    runs, measurements = measurements_of(pool, shown)
-    by_place: dict[tuple[int, tuple[str, ...], float], float] = {}
-    for i, w in zip(weights.support, weights.weights, strict=True):
-        run = pool.runs[pool.run[i]]
-        if run in runs:
-            key = runs.index(run), pool.groups[pool.group[i]], float(pool.time[i])
-            by_place[key] = by_place.get(key, 0.0) + float(w)
-    points = tuple(SupportPoint(m, by_place[m.run, m.observables, m.time]) for m in measurements)
+    runs, points = support_points(pool, weights.support, weights.weights, SHOWN_WEIGHT)
     return ContinuousDesign(points, runs, value, weights.excess, pool.count)
+
+
+def support_points(
+    pool: Pool, support: IntArray, weights: Array, least: float
+) -> tuple[tuple[Run, ...], tuple[SupportPoint, ...]]:
+    """Return the runs and points of a continuous design with more than the `least` weight.
+
+    Candidates of equal runs, observables and times are one point.
+    """
+    runs, measurements = measurements_of(pool, support[weights > least])
+    by_place: dict[tuple[int, tuple[str, ...], float], float] = {}
+    for (run, group, time), weight in zip(pool.points(support), weights, strict=True):
+        if run in runs:
+            key = runs.index(run), pool.groups[group], time
+            by_place[key] = by_place.get(key, 0.0) + float(weight)
+    points = tuple(SupportPoint(m, by_place[m.run, m.observables, m.time]) for m in measurements)
+    return runs, points
 
 
 def measurements_of(
@@ -216,24 +226,29 @@ def measurements_of(
     """Return the runs and measurements of a design, in order, with replicates counted."""
     counts: dict[tuple[int, int, float], int] = {}
     runs: list[Run] = []
-    for i in sorted(int(i) for i in design):
-        run = pool.runs[pool.run[i]]
+    for run, group, time in pool.points(sorted(int(i) for i in design)):
         if run not in runs:
             runs.append(run)
-        key = runs.index(run), int(pool.group[i]), float(pool.time[i])
+        key = runs.index(run), group, time
         counts[key] = counts.get(key, 0) + 1
     found = tuple(
-        Measurement(run, pool.groups[group], time, count)
-        for (run, group, time), count in sorted(counts.items())
+        Measurement(at, pool.groups[group], time, count)
+        for (at, group, time), count in sorted(counts.items())
     )
     return tuple(runs), found
 
 
-def _curves(pool: Pool, weights: Weights, runs: tuple[Run, ...]) -> tuple[InformationCurve, ...]:
-    """Return the relative derivative of the criterion over time, for the runs of a design."""
-    relative = (
-        weights.derivatives / weights.mean if weights.mean > 1e-6 else weights.derivatives + 1
-    )
+def _relative(weights: Weights) -> Array:
+    return weights.derivatives / weights.mean if weights.mean > 1e-6 else weights.derivatives + 1
+
+
+def relative_curves(
+    pool: Pool, relative: Array, runs: Sequence[Run]
+) -> tuple[InformationCurve, ...]:
+    """Return the relative derivative of the criterion over time, for the runs of a design.
+
+    `relative` has that of a measurement of each candidate, shape (m,).
+    """
     found = []
     for run in runs:
         at = [k for k, other in enumerate(pool.runs) if other == run]

@@ -102,7 +102,7 @@ class Refinement:
         value = Exchange(pool, aims, limits).value(best)
         for step, share in self.near.steps:
             for _ in range(AT_ONE_STEP * (1 + sum(len(f.keys) for f in self.near.factors))):
-                points = _points(best_pool, best)
+                points = best_pool.points(best)
                 local = self.maker.pool(self.near.around(points, step, share))
                 mapped = [local.index(*point) for point in points]
                 if None in mapped:
@@ -121,7 +121,7 @@ class Refinement:
         self, pool: Pool, design: list[int], aims: Aims, limits: Limits, value: float
     ) -> tuple[Pool, list[int], float]:
         """Return a design in which times that hardly differ are merged, if that costs nothing."""
-        before = _points(pool, design)
+        before = pool.points(design)
         points = self._with_equal_runs(before, [1.0] * len(before))
         times = _clustered(points, [1.0] * len(points), SAME * self.near.span)
         same = points == before and times == [t for *_, t in points]
@@ -173,7 +173,7 @@ class Refinement:
         for step, share in self.near.steps:
             heavy = best.weights > LIGHT
             support, own = best.support[heavy], best.weights[heavy]
-            points = _points(best_pool, support)
+            points = best_pool.points(support)
             local = self.maker.pool(self.near.around(points, step, share))
             # Linear programs start afresh each time, with candidates near the support only.
             both: Pool = local
@@ -193,7 +193,7 @@ class Refinement:
         """Return a design with the times of its support merged, checked over further candidates."""
         heavy = weights.weights > LIGHT / 10
         own = weights.weights[heavy]
-        points = self._with_equal_runs(_points(pool, weights.support[heavy]), own.tolist())
+        points = self._with_equal_runs(pool.points(weights.support[heavy]), own.tolist())
         times = _clustered(points, own.tolist(), 10 * SAME * self.near.span)
         merged: dict[tuple[int, int, float], float] = {}
         runs = list(dict.fromkeys(_hashable(run) for run, *_ in points))
@@ -216,10 +216,6 @@ class Refinement:
 
 def _hashable(run: Run) -> tuple[str, tuple[tuple[str, float], ...]]:
     return run.experiment, tuple(run.settings.items())
-
-
-def _points(pool: Pool, design: Sequence[int] | IntArray) -> list[tuple[Run, int, float]]:
-    return [(pool.runs[pool.run[i]], int(pool.group[i]), float(pool.time[i])) for i in design]
 
 
 def _last(pool: Pool, run: Run, group: int, time: float) -> int | None:

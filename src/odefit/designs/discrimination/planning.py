@@ -24,13 +24,17 @@ from odefit.designs.parts import (
     ContinuousDesign,
     Criterion,
     DesignData,
-    InformationCurve,
     RivalCurves,
     Rivalry,
     Run,
-    SupportPoint,
 )
-from odefit.designs.planning import apportioned, measurements_of, nothing_to_measure
+from odefit.designs.planning import (
+    apportioned,
+    measurements_of,
+    nothing_to_measure,
+    relative_curves,
+    support_points,
+)
 from odefit.designs.refinement import Neighbourhood
 from odefit.designs.request import Request
 from odefit.designs.weights import Weights
@@ -93,14 +97,13 @@ def plan_discrimination(
     design, value = exact(closest, request.limits, begin)
     if not design:
         raise InputError("budget: no single measurement is within the budget and the limits")
-    points = [(fine.runs[fine.run[i]], int(fine.group[i]), float(fine.time[i])) for i in design]
-    better = refined(rivals, near, request.limits, points, value)
+    better = refined(rivals, near, request.limits, fine.points(design), value)
     best = _continuous(fine, whole)
-    curves = _relative(fine, whole)
     pool, field = fine, field_there
     if better is not None:
         pool, field, design, value = better
-    return _found(request, known, rivals, pool, field, design, value, best, curves)
+    along = fine, whole.relative
+    return _found(request, known, rivals, pool, field, design, value, best, along)
 
 
 def _model(problem: Problem, request: Request, known: Knowledge, factors: Sequence[Any]) -> Model:
@@ -112,7 +115,7 @@ def _model(problem: Problem, request: Request, known: Knowledge, factors: Sequen
 def _around(near: Neighbourhood, pool: Pool, whole: Divided) -> list[tuple[Run, list[Array]]]:
     """Return places near the points of a continuous design, on finer and finer grids."""
     heavy = whole.support[whole.weights > LIGHT]
-    points = [(pool.runs[pool.run[i]], int(pool.group[i]), float(pool.time[i])) for i in heavy]
+    points = pool.points(heavy)
     found: list[tuple[Run, list[Array]]] = []
     for step, share in near.steps[1:4]:
         found += near.around(points, step, share)
@@ -120,33 +123,9 @@ def _around(near: Neighbourhood, pool: Pool, whole: Divided) -> list[tuple[Run, 
 
 
 def _continuous(pool: Pool, whole: Divided) -> ContinuousDesign:
-    shown = whole.support[whole.weights > LIGHT]
-    runs, measurements = measurements_of(pool, shown)
-    weights: dict[tuple[int, tuple[str, ...], float], float] = {}
-    for i, weight in zip(whole.support, whole.weights, strict=True):
-        run = pool.runs[pool.run[i]]
-        if run in runs:
-            key = runs.index(run), pool.groups[pool.group[i]], float(pool.time[i])
-            weights[key] = weights.get(key, 0.0) + float(weight)
-    points = tuple(SupportPoint(m, weights[m.run, m.observables, m.time]) for m in measurements)
+    runs, points = support_points(pool, whole.support, whole.weights, LIGHT)
     excess = whole.bound / whole.value - 1.0 if whole.value > 0 else math.inf
     return ContinuousDesign(points, runs, math.log(max(whole.value, 1e-300)), excess, pool.count)
-
-
-def _relative(pool: Pool, whole: Divided) -> list[InformationCurve]:
-    """Return the derivative of the criterion over time for each run and group."""
-    found = []
-    for run in dict.fromkeys((r.experiment, tuple(r.settings.items())) for r in pool.runs):
-        at = [
-            k for k, r in enumerate(pool.runs) if (r.experiment, tuple(r.settings.items())) == run
-        ]
-        for group, observables in enumerate(pool.groups):
-            which = np.flatnonzero(np.isin(pool.run, at) & (pool.group == group))
-            times, first = np.unique(pool.time[which], return_index=True)
-            if len(times) > 1:
-                values = whole.relative[which][first]
-                found.append(InformationCurve(pool.runs[at[0]], observables, times, values))
-    return found
 
 
 def _found(
@@ -158,9 +137,12 @@ def _found(
     design: Sequence[int],
     value: float,
     best: ContinuousDesign | None,
-    curves: Sequence[InformationCurve] = (),
+    along: tuple[Pool, Array] | None = None,
 ) -> DesignData:
-    """Return a design with what both models predict there."""
+    """Return a design with what both models predict there.
+
+    `along` has the relative derivative of the criterion by a measurement of each candidate.
+    """
     runs, measurements = measurements_of(pool, list(design))
     numbers = {i: float(count) for i, count in Counter(design).items()}
     vector, squares = field.closest(numbers)
@@ -175,12 +157,9 @@ def _found(
     there, field_there = turned.pool(places)
     counts: dict[int, float] = {}
     predictions: list[tuple[float, float]] = []
-    second = rivals.other.predictions(
-        runs, [np.unique(np.concatenate(own)) for _, own in places], rivals.other.vector
-    )
-    first = rivals.right.predictions(
-        runs, [np.unique(np.concatenate(own)) for _, own in places], rivals.right.vector
-    )
+    measured = [np.unique(np.concatenate(own)) for _, own in places]
+    second = rivals.other.predictions(runs, measured, rivals.other.vector)
+    first = rivals.right.predictions(runs, measured, rivals.right.vector)
     names = list(rivals.right.information.observables)
     for m in measurements:
         index = there.index(runs[m.run], pool.groups.index(m.observables), m.time)
@@ -223,7 +202,7 @@ def _found(
         value=log,
         efficiency=math.nan if best is None else math.exp(min(log - best.value, 1.0)),
         continuous=best,
-        curves=tuple(c for c in curves if c.run in runs),
+        curves=() if along is None else relative_curves(*along, runs),
         excluded=rivals.right.information.exclusions,
         noise_known=known.variance is not None or rivals.right.information.forward.given_noise,
         cost=Exchange(pool, (), request.limits).cost(list(design)),

@@ -214,7 +214,5 @@ def refined(
         design, found = exact(Closest(pool, field), limits, begin)
         if found > value:
             best, value = (pool, field, design, found), found
-            here = [
-                (pool.runs[pool.run[i]], int(pool.group[i]), float(pool.time[i])) for i in design
-            ]
+            here = pool.points(design)
     return best
