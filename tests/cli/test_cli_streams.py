@@ -159,9 +159,16 @@ def test_a_package_that_would_hang_is_refused_in_a_sentence(
     guard = streams.Guard(500)
     monkeypatch.setattr(streams, "_address_space", lambda: 430)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    for name in streams.SHARED:
+        monkeypatch.delitem(sys.modules, name, raising=False)
     guard.find_spec("pandas")
     with pytest.raises(MemoryError, match=r"scipy\.linalg takes 150 MB.* and 70 of the 500 MB"):
         guard.find_spec("scipy.linalg")
+    with pytest.raises(MemoryError, match=r"scipy\.special takes 150 MB.* and 70 of the 500 MB"):
+        guard.find_spec("scipy.special")
+    monkeypatch.setitem(sys.modules, "scipy.special", sys)
+    guard.find_spec("scipy.linalg")  # OpenBLAS is loaded
+    monkeypatch.delitem(sys.modules, "scipy.special")
     monkeypatch.setattr(streams, "_address_space", lambda: 350)
     guard.find_spec("scipy.linalg")
 

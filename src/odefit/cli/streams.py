@@ -104,11 +104,19 @@ def spare_bytecode() -> None:
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # for workers
 
 
-LOADED = {"numpy": 130, "scipy.linalg": 150, "llvmlite": 350, "heyoka": 350}
+LOADED = {
+    "numpy": 130,
+    "scipy.linalg": 150,
+    "scipy.special": 150,
+    "llvmlite": 350,
+    "heyoka": 350,
+}
 """Megabytes of address space that packages take when they are loaded and used, by name.
 
-OpenBLAS, in the first two, never ends where its buffers of 32 MB do not fit, some of which come at
-its first use. LLVM, in the others, aborts the process; its part includes compiled kernels."""
+OpenBLAS, in the first three, never ends where its buffers of 32 MB do not fit, some of which come
+at its first use. LLVM, in the others, aborts the process; its part includes compiled kernels."""
+
+SHARED = ("scipy.linalg", "scipy.special")  # they load the same OpenBLAS
 
 EACH_THREAD = 40  # megabytes that OpenBLAS takes for each further thread
 
@@ -121,7 +129,7 @@ class Guard:
 
     def find_spec(self, name: str, *_: Any) -> None:
         """Raise MemoryError if the address space that is left is too small for a package."""
-        if name not in LOADED:
+        if name not in LOADED or (name in SHARED and any(n in sys.modules for n in SHARED)):
             return
         needed = LOADED[name] + (EACH_THREAD * (_threads() - 1) if LOADED[name] < 200 else 0)
         left = self.allowed - _address_space()
