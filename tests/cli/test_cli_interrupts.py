@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,21 +39,25 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals"
 
 
 def interrupted(
-    start: int, *arguments: str, by: signal.Signals = signal.SIGINT
+    start: int,
+    *arguments: str,
+    by: signal.Signals = signal.SIGINT,
+    before: Callable[[], object] | None = None,
 ) -> tuple[int, str, str]:
-    """Run ``odefit fit`` and interrupt it in a start; exit status and both outputs."""
+    """Run ``odefit`` and interrupt it in a start of a fit; exit status and both outputs."""
     process = subprocess.Popen(
-        [sys.executable, "-c", ANNOUNCED, "fit", *arguments],
+        [sys.executable, "-c", ANNOUNCED, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=before,
     )
     assert process.stderr is not None
     for line in process.stderr:
         if line == f"start {start}\n":
             break
     process.send_signal(by)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
 
@@ -60,7 +65,7 @@ def interrupted(
 def test_an_interrupt_gives_the_best_so_far_with_status_130(folder: Path) -> None:
     """Ctrl-C in the second of many starts: an answer, labelled as what it is."""
     options = ("--json", "r.json", "--jobs", "1", "--starts", "1000")
-    status, out, err = interrupted(1, HIV.replace("hiv-proteinase", "alpha-pinene"), *options)
+    status, out, err = interrupted(1, "fit", PINENE, *options)
     assert status == 130, err
     assert "Traceback" not in err
     assert "interrupted" in out
@@ -75,7 +80,7 @@ def test_an_interrupt_gives_the_best_so_far_with_status_130(folder: Path) -> Non
 def test_a_signal_within_the_first_start_gives_the_best_point_so_far(
     by: signal.Signals, folder: Path
 ) -> None:
-    status, out, err = interrupted(0, HIV, "--json", "r.json", by=by)
+    status, out, err = interrupted(0, "fit", HIV, "--json", "r.json", by=by)
     assert status == 128 + by, out + err
     assert "Traceback" not in err
     found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
@@ -185,32 +190,18 @@ def test_a_closed_terminal_ends_a_fit_that_writes_its_result(folder: Path) -> No
 
 def test_nohup_keeps_a_fit_from_a_closed_terminal(folder: Path) -> None:
     options = ("--json", "r.json", "--jobs", "1", "--starts", "3")
-    process = subprocess.Popen(
-        [sys.executable, "-c", ANNOUNCED, "fit", PINENE, *options],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    status, _, err = interrupted(
+        0, "fit", PINENE, *options, by=signal.SIGHUP,
+        before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )  # fmt: skip
-    assert process.stderr is not None
-    while not process.stderr.readline().startswith("start 0"):
-        pass
-    process.send_signal(signal.SIGHUP)
-    _, err = process.communicate(timeout=120)
-    assert process.returncode != 128 + signal.SIGHUP, err
+    assert status != 128 + signal.SIGHUP, err
     assert json.loads((folder / "r.json").read_text(encoding="utf-8"))["status"] != "interrupted"
 
 
 @pytest.mark.slow
 def test_a_signal_within_the_fit_of_a_profile_leaves_its_result(folder: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", ANNOUNCED, "profile", PINENE, "--jobs", "1", "--json", "r.json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    while not process.stderr.readline().startswith("start 0"):
-        pass
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 130, err
+    status, out, err = interrupted(0, "profile", PINENE, "--jobs", "1", "--json", "r.json")
+    assert status == 130, err
     assert "Traceback" not in err
     assert "no profiles: the fit: interrupted" in err
     assert "alpha-pinene" in out
