@@ -239,13 +239,16 @@ def test_a_fit_is_stopped_with_the_best_so_far(page: Page) -> None:
 def test_tabs_work_by_keyboard_and_every_view_draws(page: Page) -> None:
     curves = page.get_by_role("tab", name="Curves")
     curves.focus()
-    for name in ("States", "Residuals", "Phase plane", "Sensitivities", "Compare", "Curves"):
+    views = ("States", "Residuals", "Phase plane", "Sensitivities", "Figures", "Compare", "Curves")
+    for name in views:
         page.keyboard.press("ArrowRight")
         tab = page.get_by_role("tab", name=name)
         expect(tab).to_have_attribute("aria-selected", "true")
         expect(tab).to_be_focused()
         if name == "Compare":
             expect(page.locator("#view")).to_contain_text("Nothing has been kept yet")
+        elif name == "Figures":
+            expect(page.locator("#view")).to_contain_text("fit first")
         elif name == "Residuals":
             expect(page.locator("#view path.dots")).to_have_count(4)
         elif name == "Sensitivities":
@@ -253,6 +256,21 @@ def test_tabs_work_by_keyboard_and_every_view_draws(page: Page) -> None:
             expect(page.locator("#view path.sensitivity").first).to_be_attached()
         else:
             expect(page.locator("#view path.live").first).to_be_attached()
+
+
+def test_the_view_of_figures_draws_those_of_the_last_fit(page: Page) -> None:
+    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("button", name="Fit from here").click()
+    expect(page.locator("#progress")).to_contain_text("has ended", timeout=60_000)
+    drawn = page.locator("#view img.drawn")
+    seen = set()
+    for kind in ("overlay", "starts", "diagnostics"):
+        page.locator("#figure-kind").select_option(kind)
+        expect(page.locator("#view [role=status]")).to_have_text("")
+        expect(drawn).to_be_visible()
+        wait_until(page, "() => document.querySelector('#view img.drawn').naturalWidth > 100")
+        seen.add(drawn.get_attribute("src"))
+    assert len(seen) == 3
 
 
 def test_the_phase_plane_of_two_states_has_its_field(page: Page) -> None:
