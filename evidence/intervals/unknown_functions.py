@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -44,6 +44,7 @@ class Unknown:
     truth: Callable[[Array], Array]  # of time, or of the argument
     of: str | None = None  # the observable that it depends on
     profiled: tuple[str, float] | None = None  # an unknown with its true value
+    by: Literal["linear", "profile"] = "linear"  # the kind of band
 
 
 def absorption(times: Array) -> Array:
@@ -153,6 +154,30 @@ def _culture(table: Mapping[str, Any], random: np.random.Generator) -> Problem:
     return culture({"mu": table}, {}, _growth() + sds * random.standard_normal(_growth().shape))
 
 
+GROWTH = np.linspace(0.0, 12.0, 121)
+LAW: dict[str, Any] = {
+    "estimate": "spline",
+    "of": "S",
+    "knots": 6,
+    "range": [0.0, 10.0],
+    "guess": 0.4,
+}
+
+
+def _shaped(words: str, table: dict[str, Any]) -> Unknown:
+    # Coefficients lie at bounds, where the guide says that bands are taken by profile.
+    return Unknown(
+        f"the same, {words} and without a penalty; bands by profile",
+        LAW | table,
+        _culture,
+        "mu",
+        GROWTH,
+        monod,
+        of="glucose",
+        by="profile",
+    )
+
+
 PROBLEMS = {
     "absorption": Unknown(
         "deconvolution of an absorption in closed form",
@@ -189,17 +214,21 @@ PROBLEMS = {
     ),
     "growth": Unknown(
         "growth after Monod, found as a function of the state",
-        {
-            "estimate": "spline",
-            "of": "S",
-            "knots": 6,
-            "smooth": "reml",
-            "range": [0.0, 10.0],
-            "guess": 0.4,
-        },
+        LAW | {"smooth": "reml"},
         _culture,
         "mu",
-        np.linspace(0.0, 12.0, 121),
+        GROWTH,
+        monod,
+        of="glucose",
+    ),
+    "growth-increasing": _shaped("increasing", {"shape": "increasing"}),
+    "growth-concave": _shaped("concave", {"shape": "concave"}),
+    "growth-positive": Unknown(
+        "the same, positive: its logarithm is estimated, smooth",
+        LAW | {"scale": "log10", "smooth": "reml"},
+        _culture,
+        "mu",
+        GROWTH,
         monod,
         of="glucose",
     ),
@@ -218,7 +247,7 @@ def run(task: Task) -> Mapping[str, Any]:
         random = np.random.default_rng([number, len(task["problem"])])
         problem = unknown.make(unknown.table, random)
         result = fit(problem, SingleShooting(), seed=number, jobs=1)
-        table = result.predict(unknown.times, level=LEVEL)
+        table = result.predict(unknown.times, level=LEVEL, by=unknown.by)
         band = table[table["name"] == unknown.name]
         low, high = band["ci_low"].to_numpy(), band["ci_high"].to_numpy()
         at, kept = unknown.times, np.ones(len(unknown.times), dtype=bool)
