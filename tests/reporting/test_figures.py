@@ -143,7 +143,9 @@ def test_values_of_any_size_have_readable_ticks(size: float) -> None:
     panels = [fit.panel_figure(curve)]
     found = residuals_of(result)
     setting = Setting.of(problem, found)
-    panels += [diagnostics.panel_figure(kind, found, setting) for kind in diagnostics.DIAGNOSTICS]
+    panels += [
+        diagnostics.panel_figure(kind, "x", found, setting) for kind in diagnostics.DIAGNOSTICS
+    ]
     for figure in panels:
         for text, box in texts(figure):
             inside = box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 + 1

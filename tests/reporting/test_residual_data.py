@@ -14,6 +14,7 @@ from odefit.problem.problem import Problem
 from odefit.reporting.figures.residual_data import (
     Residuals,
     autocorrelation,
+    few_together,
     normal_quantiles,
     quantile_band,
     residuals_of,
@@ -27,6 +28,15 @@ def entry(values: list[float] | Array, times: list[float] | None = None) -> Resi
     at = np.arange(len(found), dtype=float) if times is None else np.array(times)
     zeros = np.zeros(len(found))
     return Residuals("run", "x", at, zeros, zeros, found, found, zeros.astype(np.intp))
+
+
+def test_observables_of_few_values_share_the_panel_of_their_distribution() -> None:
+    few, other, many = entry([0.1] * 12), entry([0.2] * 7), entry([0.3] * 20)
+    assert few_together({"x": [few], "y": [other]}) == {"all observables": [few, other]}
+    shared = few_together({"x": [few], "z": [many], "y": [other]})
+    assert shared == {"z": [many], "others, together": [few, other]}
+    assert few_together({"x": [few], "z": [many]}) == {"x": [few], "z": [many]}
+    assert few_together({"x": [few, other, few]}) == {"x": [few, other, few]}
 
 
 def test_a_wave_of_period_two_has_an_autocorrelation_of_minus_one() -> None:

@@ -37,8 +37,14 @@ from odefit.reporting.figures import (
 from odefit.reporting.figures.canvas import MOST_ENTRIES
 from odefit.reporting.figures.function_curves import with_functions
 from odefit.reporting.figures.profiles import plot_profiles
-from odefit.reporting.figures.residual_data import Residuals, by_observable, residuals_of
+from odefit.reporting.figures.residual_data import (
+    Residuals,
+    by_observable,
+    few_together,
+    residuals_of,
+)
 from odefit.reporting.figures.residuals import Setting
+from odefit.reporting.figures.style import plain_style
 from odefit.reporting.formulas import equations
 from odefit.reporting.formulas.mathml import Symbols
 from odefit.reporting.numbers import duration, level_words, significant
@@ -103,7 +109,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\u
 
 def report_html(result: ResultData, date: str = "") -> str:
     """Return the whole page; apart from its date it depends only on the result."""
-    return environment().get_template("report.html").render(report_values(result), date=date)
+    with plain_style():
+        return environment().get_template("report.html").render(report_values(result), date=date)
 
 
 def summary_html(result: ResultData) -> str:
@@ -304,6 +311,7 @@ def _residual_groups(result: ResultData, forward: ForwardMap | None) -> dict[str
     """Return the values of the section on residuals: figures by kind, and a table by observable."""
     found = residuals_of(result, forward)
     groups = by_observable(found)
+    together = few_together(groups)
     setting = Setting.of(result.problem, found)
     rows = []
     for name, entries in groups.items():
@@ -315,7 +323,11 @@ def _residual_groups(result: ResultData, forward: ForwardMap | None) -> dict[str
         rows.append((name, len(values), *(number(float(size), 3) for size in sizes)))
     return {
         "kinds": [
-            {"title": one.title, "reading": one.reading, "drawings": _drawn(kind, groups, setting)}
+            {
+                "title": one.title,
+                "reading": one.reading,
+                "drawings": _drawn(kind, groups if one.by_run else together, setting),
+            }
             for kind, one in diagnostics.DIAGNOSTICS.items()
             if found and (kind != "residuals-experiment" or len(setting.marks) > 1)
         ],
@@ -332,7 +344,9 @@ def _drawn(kind: str, groups: Mapping[str, Sequence[Residuals]], setting: Settin
     title = diagnostics.DIAGNOSTICS[kind].title
     return [
         drawing(
-            diagnostics.panel_figure(kind, entries, setting), f"{kind}{index}", f"{name}: {title}"
+            diagnostics.panel_figure(kind, name, entries, setting),
+            f"{kind}{index}",
+            f"{name}: {title}",
         )
         for index, (name, entries) in enumerate(list(groups.items())[:MAX_OBSERVABLES])
     ]

@@ -53,7 +53,8 @@ class Diagnostic:
     """A kind of diagnostic figure, with one panel for each observable.
 
     `title` is its heading, `reading` is a sentence on what to look for, `draw` fills a panel, and
-    `handles` are the entries of the legend beside the experiments.
+    `handles` are the entries of the legend beside the experiments. `by_run` says whether points
+    have the colours of their experiments; where not, the panel shows a distribution alone.
     """
 
     title: str
@@ -135,12 +136,14 @@ def _chosen(
     return found
 
 
-def panel_figure(kind: str, entries: Sequence[Residuals], setting: Setting) -> style.Plot:
-    """Return the panel of one observable as a figure of its own."""
+def panel_figure(
+    kind: str, name: str, entries: Sequence[Residuals], setting: Setting
+) -> style.Plot:
+    """Return a panel, with its title, as a figure of its own."""
     with style.plain_style():
         figure, axes = style.panel_axes(*PANEL_SIZE, left=0.72)
         DIAGNOSTICS[kind].draw(axes, entries, setting)
-        title_panel(axes, entries[0].observable)
+        title_panel(axes, name)
     return figure
 
 

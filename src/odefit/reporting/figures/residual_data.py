@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,9 @@ from odefit.simulation.simulations import residuals_by
 
 LAGS = 20
 """Largest lag of the autocorrelation, in measurements."""
+
+FEW = 20
+"""The number of residuals below which observables share the panel of their distribution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,20 @@ def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
     for entry in residuals:
         groups.setdefault(entry.observable, []).append(entry)
     return groups
+
+
+def few_together(groups: Mapping[str, Sequence[Residuals]]) -> dict[str, list[Residuals]]:
+    """Return residuals by the panels that show their distribution.
+
+    The distribution of a few residuals shows nothing, so observables with fewer than
+    :data:`FEW` values share a panel.
+    """
+    few = [name for name in groups if sum(len(e.values) for e in groups[name]) < FEW]
+    if len(few) < 2:
+        return {name: list(entries) for name, entries in groups.items()}
+    shared = [entry for name in few for entry in groups[name]]
+    others = {name: list(entries) for name, entries in groups.items() if name not in few}
+    return {**others, "others, together" if others else "all observables": shared}
 
 
 def autocorrelation(entries: Sequence[Residuals], lags: int = LAGS) -> tuple[Array, int]:

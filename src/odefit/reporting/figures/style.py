@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import IO, Any
 
@@ -75,6 +76,22 @@ class LinearTicks(MaxNLocator):
         return super().tick_values(vmin, vmax)
 
 
+class LinearLabels(ScalarFormatter):
+    """Values on a linear axis, whose common power of ten stands at the end of the axis.
+
+    Only the power is a formula: to typeset plain numbers as formulas takes half of the time of a
+    figure.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(useOffset=False, useMathText=True)
+        self.set_powerlimits((-3, 5))
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the label of the value `x`."""
+        return super().__call__(x, pos).removeprefix(r"$\mathdefault{").removesuffix("}$")
+
+
 class LogLabels(Formatter):
     """Values on a logarithmic axis in everyday notation: 0.02, 500, 2 × 10^7."""
 
@@ -132,9 +149,7 @@ def set_ticks(axis: Axis, *, logarithmic: bool) -> None:
         axis.set_minor_formatter(NullFormatter())
     else:
         axis.set_major_locator(LinearTicks())
-        formatter = ScalarFormatter(useOffset=False, useMathText=True)
-        formatter.set_powerlimits((-3, 5))
-        axis.set_major_formatter(formatter)
+        axis.set_major_formatter(LinearLabels())
 
 
 # On dark screens the report replaces each of these colours (svg.py, report.css).
@@ -194,6 +209,9 @@ _RC: Any = {
 }
 
 
+_PLAIN: ContextVar[bool] = ContextVar("plain style", default=False)
+
+
 class Plot(Figure):
     """A figure that notebooks display although pyplot does not know it."""
 
@@ -220,11 +238,21 @@ def save_outlines(figure: Figure, stream: IO[bytes], **options: Any) -> None:
 
 @contextmanager
 def plain_style() -> Iterator[None]:
-    """Draw figures alike inside this context, whatever the user's settings are."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_RC)
+    """Draw figures alike inside this context, whatever the user's settings are.
+
+    Within another such context nothing is left to do.
+    """
+    if _PLAIN.get():
         yield
+        return
+    token = _PLAIN.set(True)
+    try:
+        with matplotlib.rc_context():
+            matplotlib.rcdefaults()
+            matplotlib.rcParams.update(_RC)
+            yield
+    finally:
+        _PLAIN.reset(token)
 
 
 def new_figure(width: float, height: float) -> Plot:
