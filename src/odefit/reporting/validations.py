@@ -12,6 +12,7 @@ import numpy as np
 from rich.text import Text
 
 from odefit.assessment.predictions.cross_validation import CrossValidationData, Fold
+from odefit.assessment.predictions.one_step import MOST_STEPS, NoOneStep, Obstacle
 from odefit.assessment.predictions.validation import (
     SIGNIFICANT,
     ValidatedSeries,
@@ -128,10 +129,13 @@ def verdict_sentence(found: ValidationData) -> str:
 
 
 def one_step_sentence(found: ValidationData) -> str:
-    """Return a sentence on predictions one step ahead beside the free run; empty without them."""
+    """Return a sentence on predictions one step ahead beside the free run, or on their absence.
+
+    It is empty if they were not asked for.
+    """
     ahead = found.one_step
     if ahead is None:
-        return ""
+        return "" if found.no_one_step is None else _no_one_step(found.no_one_step)
     if ahead.disturbance == 0 or ahead.probability >= SIGNIFICANT:
         return (
             "One step ahead, from the measurements before, the model predicts no better than in "
@@ -146,6 +150,27 @@ def one_step_sentence(found: ValidationData) -> str:
         f"{significant(free, DIGITS)}: the states drift away from the equations "
         f"by {significant(100 * ahead.disturbance, 2)} % of their size in a run ({chance})."
     )
+
+
+OBSTACLES = {
+    Obstacle.ALGEBRAIC: "the model has algebraic equations",
+    Obstacle.TRIGGERED: "{experiment} has events that a condition triggers",
+    Obstacle.PERIODIC: "{experiment} is in a periodic state",
+    Obstacle.STEADY: "{experiment} begins in a steady state",
+    Obstacle.AT_INFINITY: "{experiment} is measured in its steady state",
+    Obstacle.LONG: f"{{experiment}} has more than {MOST_STEPS} measured times",
+    Obstacle.CHANGED: "an event of {experiment} changes {name}, which is no state",
+    Obstacle.CENSORED: "{name} of {experiment} has values beyond a limit of quantification",
+    Obstacle.CORRELATED: "the noise of {name} is correlated in time",
+    Obstacle.NOISE: "the noise of {name} is not normal",
+    Obstacle.FAILED: "the states of {experiment} cannot be followed along the measurements",
+}
+"""Obstacles to predictions one step ahead, in words."""
+
+
+def _no_one_step(found: NoOneStep) -> str:
+    reason = OBSTACLES[found.obstacle].format(experiment=found.experiment, name=found.name)
+    return f"There are no predictions one step ahead, as {reason}."
 
 
 def validation_notes(found: ValidationData) -> Iterator[str]:
@@ -202,7 +227,10 @@ def _table_text(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
 
 def validation_text(found: ValidationData) -> str:
     """Return a validation as text."""
-    table = _table_text([_row(one) for one in found.series], TITLES)
+    titles = dict(TITLES)
+    if found.one_step is None:
+        del titles["one_step_percent"]
+    table = _table_text([_row(one) for one in found.series], titles)
     coverage = ""
     if math.isfinite(found.coverage):
         coverage = (
@@ -245,6 +273,7 @@ def validation_mapping(found: ValidationData) -> dict[str, Any]:
             "disturbance": ahead.disturbance,
             "probability": _plain(ahead.probability),
         },
+        "no_one_step": None if found.no_one_step is None else one_step_sentence(found),
         "series": rows,
         "notes": list(validation_notes(found)),
     }

@@ -9,6 +9,7 @@ import pytest
 
 import odefit
 from odefit import Event, Experiment, Model, Problem, Result, Scenario, SingleShooting
+from odefit.assessment.predictions.one_step import NoOneStep, Obstacle, one_step_ahead
 from odefit.common.arrays import Array
 
 K, B, SD = 0.5, 2.0, 0.1
@@ -151,3 +152,76 @@ def test_a_right_model_is_rarely_accused(result: Result) -> None:
         assert found is not None
         accused += found.probability < 0.05
     assert accused <= 14
+
+
+DECAY: dict[str, Any] = {
+    "model": Model(ode={"x": "-k*x"}),
+    "data": {"t": [0.0, 1.0, 2.0], "x": [1.0, 0.6, 0.4]},
+    "parameters": {"k": {}},
+    "initial": {"x": 1.0},
+    "noise": {"x": {"sd": 0.1}},
+}
+TABLE = DECAY["data"]
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "name", "changes"),
+    [
+        (
+            Obstacle.ALGEBRAIC,
+            "",
+            {
+                "model": Model(
+                    ode={"x": "-k*z"}, algebraic={"z": "z^3 + z - x"}, observables={"x": "x"}
+                ),
+                "initial": {"x": 1.0, "z": {"guess": 0.7}},
+            },
+        ),
+        (
+            Obstacle.TRIGGERED,
+            "",
+            {"events": [Event((), {"x": "x + 1"}, when="x < 0.5")]},
+        ),
+        (Obstacle.STEADY, "", {"model": Model(ode={"x": "1 - k*x"}), "steady_state": True}),
+        (Obstacle.AT_INFINITY, "", {"data": {"t": [0.0, np.inf], "x": [1.0, 0.0]}}),
+        (Obstacle.LONG, "", {"data": {"t": np.arange(601.0), "x": np.ones(601)}}),
+        (
+            Obstacle.CHANGED,
+            "c",
+            {
+                "model": Model(ode={"x": "-c*k*x"}, constants={"c": 1.0}),
+                "events": [Event((1.5,), {"c": "2"})],
+            },
+        ),
+        (
+            Obstacle.CENSORED,
+            "x",
+            {"noise": {"x": {"sd": 0.1, "lower_limit": 0.5}}},
+        ),
+        (Obstacle.NOISE, "x", {"noise": {"x": {"sd": 0.1, "distribution": "laplace"}}}),
+        (Obstacle.CORRELATED, "x", {"noise": {"x": {"sd": 0.1, "correlation": "ou"}}}),
+    ],
+)
+def test_what_forbids_them_is_said(obstacle: Obstacle, name: str, changes: dict[str, Any]) -> None:
+    given = {**DECAY, **changes}
+    run = {key: given.pop(key) for key in ("events", "steady_state") if key in given}
+    data = given.pop("data")
+    problem = Problem(**given, experiments=[Experiment("one", data, **run)])
+    found = one_step_ahead(problem, np.full(len(problem.unknowns), 0.5), 1.0)
+    assert found == NoOneStep(obstacle, "one", name)
+
+
+def test_the_report_says_why_there_are_none(result: Result, tmp_path: Any) -> None:
+    new = table(np.random.default_rng(7), 1.5)
+    events = [Event((), {"x": "x - 1"}, when="x > 4")]
+    found = result.validate(Experiment("other", new, t0=0.0, events=events))
+    assert found.one_step is None
+    why = "no predictions one step ahead, as other has events that a condition triggers."
+    assert why in str(found)
+    assert "1-step" not in str(found)
+    found.save(tmp_path / "found.json")
+    assert why in (tmp_path / "found.json").read_text(encoding="utf-8")
+    found.report(tmp_path / "found.md")
+    words = (tmp_path / "found.md").read_text(encoding="utf-8")
+    assert why in words
+    assert "| one step ahead |" not in words

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 import numpy as np
 
@@ -61,6 +62,34 @@ class OneStep:
     mean_square: float
 
 
+class Obstacle(StrEnum):
+    """The reasons why there are no predictions one step ahead."""
+
+    ALGEBRAIC = "algebraic"
+    TRIGGERED = "triggered"
+    PERIODIC = "periodic"
+    STEADY = "steady"
+    AT_INFINITY = "at infinity"
+    LONG = "long"
+    CHANGED = "changed"
+    CENSORED = "censored"
+    NOISE = "noise"
+    CORRELATED = "correlated"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class NoOneStep:
+    """The reason for the absence of predictions one step ahead.
+
+    `name` is that of the observable, or of the constant that an event changes; it may be empty.
+    """
+
+    obstacle: Obstacle
+    experiment: str
+    name: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class _Measured:
     """The measurements of a run at one time: observables, their numbers in the series, values."""
@@ -92,35 +121,41 @@ class _Filtered:
     predicted: dict[tuple[str, str], Array]
 
 
-def one_step_ahead(measured: Problem, vector: Array, unit: float) -> OneStep | None:
+def one_step_ahead(measured: Problem, vector: Array, unit: float) -> OneStep | NoOneStep:
     """Return predictions one step ahead of the measurements of a problem.
 
-    `vector` has the unknowns, `unit` multiplies the standard deviations of the noise. None is
+    `vector` has the unknowns, `unit` multiplies the standard deviations of the noise. A reason is
     returned where a filter of this kind does not apply: with noise that is not normal, censored
     values, algebraic equations, events that are triggered or change constants, steady states, very
     many times, and where the model cannot be integrated.
     """
-    if not all(_applies(measured, c) for c in measured.conditions):
-        return None
+    for condition in measured.conditions:
+        obstacle = _obstacle(measured, condition)
+        if obstacle is not None:
+            return obstacle
     runs = []
     for condition in measured.conditions:
         run = _run(measured, condition, vector)
         if run is None:
-            return None
+            return NoOneStep(Obstacle.FAILED, condition.name)
         runs.append(run)
     tried: dict[float, list[_Filtered]] = {}
+    failed = ""
 
     def likelihood(disturbance: float) -> float:
+        nonlocal failed
         if disturbance not in tried:
             found = [_filtered(run, disturbance, unit) for run in runs]
-            if any(one is None for one in found):
-                return math.inf
+            for run, one in zip(runs, found, strict=True):
+                if one is None:
+                    failed = run.condition.name
+                    return math.inf
             tried[disturbance] = [one for one in found if one is not None]
         return sum(one.minus_two_log for one in tried[disturbance])
 
     free = likelihood(0.0)
     if not math.isfinite(free):
-        return None
+        return NoOneStep(Obstacle.FAILED, failed)
     best = min((0.0, *DISTURBANCES), key=likelihood)
     if best > 0:
         best = _refined(likelihood, best)
@@ -160,21 +195,31 @@ def _refined(function: Callable[[float], float], best: float) -> float:
     return size if function(size) < function(best) else best
 
 
-def _applies(problem: Problem, condition: Condition) -> bool:
-    """Return whether a run can begin anew at each measurement."""
+def _obstacle(problem: Problem, condition: Condition) -> NoOneStep | None:
+    """Return why a run cannot begin anew at each measurement; None if it can."""
     states = set(problem.model.states)
-    noises = [problem.noise.get(name, Noise()) for name in condition.series]
-    return (
-        not problem.model.algebraic
-        and not condition.located
-        and condition.repeated is None
-        and not condition.steady_start
-        and len(condition.times) <= MOST_STEPS
-        and bool(np.isfinite(condition.times).all())
-        and all(set(assign) <= states for _, assign in condition.events)
-        and all(series.censored is None for series in condition.series.values())
-        and all(noise.gaussian and noise.correlation is None for noise in noises)
-    )
+    noises = {name: problem.noise.get(name, Noise()) for name in condition.series}
+    changed = [name for _, assign in condition.events for name in assign if name not in states]
+    censored = [name for name, one in condition.series.items() if one.censored is not None]
+    correlated = [name for name, noise in noises.items() if noise.correlation is not None]
+    other = [name for name, noise in noises.items() if not noise.gaussian]
+    obstacles: list[tuple[Obstacle, bool | list[str]]] = [
+        (Obstacle.ALGEBRAIC, bool(problem.model.algebraic)),
+        (Obstacle.TRIGGERED, bool(condition.located)),
+        (Obstacle.PERIODIC, condition.repeated is not None),
+        (Obstacle.STEADY, bool(condition.steady_start)),
+        (Obstacle.AT_INFINITY, not np.isfinite(condition.times).all()),
+        (Obstacle.LONG, len(condition.times) > MOST_STEPS),
+        (Obstacle.CHANGED, changed),
+        (Obstacle.CENSORED, censored),
+        (Obstacle.CORRELATED, correlated),
+        (Obstacle.NOISE, other),
+    ]
+    for obstacle, found in obstacles:
+        if found:
+            name = found[0] if isinstance(found, list) else ""
+            return NoOneStep(obstacle, condition.name, name)
+    return None
 
 
 def _run(problem: Problem, condition: Condition, vector: Array) -> _Run | None:

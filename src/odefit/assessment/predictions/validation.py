@@ -19,7 +19,7 @@ import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.outputs import evaluated
-from odefit.assessment.predictions.one_step import OneStep, one_step_ahead
+from odefit.assessment.predictions.one_step import NoOneStep, OneStep, one_step_ahead
 from odefit.assessment.predictions.prediction import LinearBands
 from odefit.assessment.predictions.starting_values import initial_values
 from odefit.common.arrays import Array
@@ -106,6 +106,8 @@ class ValidationData:
         Predictions one step ahead, if they were asked for and can be made.
     time_unit
         The unit of the times; it may be empty.
+    no_one_step
+        The reason why there are no predictions one step ahead that were asked for.
     """
 
     series: tuple[ValidatedSeries, ...]
@@ -118,6 +120,7 @@ class ValidationData:
     freed: Mapping[str, float] = field(default_factory=dict)
     one_step: OneStep | None = None
     time_unit: str = ""
+    no_one_step: NoOneStep | None = None
 
     @property
     def count(self) -> int:
@@ -185,7 +188,8 @@ def _compared(
     found = residuals_by(own, vector)
     if isinstance(found, Failure):
         raise InputError(f"the new measurements cannot be simulated: {found}")
-    ahead = one_step_ahead(measured, vector, unit) if one_step else None
+    asked = one_step_ahead(measured, vector, unit) if one_step else None
+    ahead = asked if isinstance(asked, OneStep) else None
     series: list[ValidatedSeries] = []
     slopes: list[Array] = []
     for residuals in found:
@@ -246,6 +250,7 @@ def _compared(
         freed,
         ahead,
         problem.time_unit,
+        asked if isinstance(asked, NoOneStep) else None,
     )
 
 

@@ -67,6 +67,7 @@ def _values(found: Found) -> dict[str, Any]:
         shown = list(measurement_table(found).to_dict("records"))
         sentence = verdict_sentence(found)
         ahead = one_step_sentence(found)
+        absent = set() if found.one_step else {"one_step", "one_step_percent"}
         return {
             "title": "Validation",
             "headline": sentence,
@@ -75,9 +76,15 @@ def _values(found: Found) -> dict[str, Any]:
             "notes": list(validation_notes(found)),
             "tables": [
                 _table(
-                    "Goodness of prediction", validation_table(found).to_dict("records"), TITLES
+                    "Goodness of prediction",
+                    validation_table(found).to_dict("records"),
+                    {name: title for name, title in TITLES.items() if name not in absent},
                 ),
-                _table(_caption(len(shown)), shown[:MOST_ROWS], COLUMNS),
+                _table(
+                    _caption(len(shown)),
+                    shown[:MOST_ROWS],
+                    {name: title for name, title in COLUMNS.items() if name not in absent},
+                ),
             ],
         }
     folds = fold_table(found).drop(columns="failure").to_dict("records")
@@ -137,10 +144,9 @@ def _html(found: Found, values: dict[str, Any]) -> str:
         if isinstance(found, ValidationData)
         else plot_cross_validation(found)
     )
-    description = (
-        "Lines are predictions with their bands, dashed ones those one step ahead; squares are "
-        "measurements."
-    )
+    dashed = isinstance(found, ValidationData) and found.one_step is not None
+    ahead = ", dashed ones those one step ahead" if dashed else ""
+    description = f"Lines are predictions with their bands{ahead}; squares are measurements."
     drawn = drawing(figure, "course", "Measurements, predictions and residuals", description)
     page: str = environment().get_template("validation.html").render(values, drawn=drawn)
     return page
