@@ -9,6 +9,7 @@ import pytest
 
 import odefit
 from odefit import InputError
+from odefit.result.settling import settling_of
 
 TIMES = [0.5, 1.0, 2.0, 4.0, 8.0, 12.0]
 
@@ -61,3 +62,22 @@ def test_a_single_solution_needs_no_settling() -> None:
     result = flip_flop()
     with pytest.raises(InputError, match="only one solution fits"):
         replace(result, solutions=result.solutions[:1]).settle()
+
+
+def test_subjects_in_which_solutions_agree_tell_nothing() -> None:
+    data = [odefit.Experiment(n, {"t": TIMES, "y": [1.5, 2.2, 2.4, 1.9, 0.9, 0.4]}) for n in "ab"]
+    rate = odefit.Parameter(lower=0.01, upper=10.0, per_experiment=True)
+    problem = odefit.Problem(
+        odefit.Model(ode={"g": "-ka*g", "c": "ka*g/V - ke*c"}, observables={"y": "c"}),
+        experiments=[odefit.Experiment(e.name, e.data, t0=0.0) for e in data],
+        parameters={"ka": rate, "ke": rate, "V": (0.1, 100)},
+        initial={"g": 10.0, "c": 0.0},
+        noise={"y": {"sd": 0.05}},
+    )
+    first = {"ka[a]": 0.5, "ke[a]": 0.2, "ka[b]": 1.0, "ke[b]": 0.2, "V": 2.5}
+    vectors = [problem.vector(v) for v in (first, {**first, "ka[b]": 0.2, "ke[b]": 1.0})]
+    found = settling_of(problem, vectors, 1.0, likelihood=True)
+    assert found.experiment == "b"
+    same = [vectors[0], vectors[0]]
+    with pytest.raises(InputError, match="predict the same"):
+        settling_of(problem, same, 1.0, likelihood=True)

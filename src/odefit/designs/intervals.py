@@ -20,24 +20,39 @@ OUTSIDE = 1e-6
 """Part of a gradient outside the determined directions above which a quantity has no error."""
 
 
-def errors_of(rows: Array, gradients: Array) -> Array:
-    """Return the standard errors of quantities, infinite if the rows do not determine them.
+class Determined:
+    """The directions that rows of information determine, from one decomposition of the rows.
 
-    `rows`, shape (r, n), have the information as their squares; `gradients`, shape (n, s), are the
-    derivatives of the quantities.
+    `rows`, shape (r, n), have the information as their squares.
     """
-    if not len(rows):
-        return np.full(gradients.shape[1], math.inf)
-    norms = column_norms(rows)
-    units = np.where(norms > 0, norms, 1.0)
-    _, s, vt = np.linalg.svd(rows / units, full_matrices=True)
-    s = np.concatenate([s, np.zeros(rows.shape[1] - len(s))])
-    known = s > RANK_TOLERANCE * s.max(initial=0.0)
-    own = gradients / units[:, None]
-    errors = np.sqrt(np.sum((vt[known] @ own / s[known, None]) ** 2, axis=0))
-    outside = np.linalg.norm(vt[~known] @ own, axis=0) > OUTSIDE * np.linalg.norm(own, axis=0)
-    missing = (np.abs(gradients) * (norms == 0)[:, None]).any(axis=0)
-    return np.where(outside | missing, math.inf, errors)
+
+    def __init__(self, rows: Array) -> None:
+        self._any = len(rows) > 0
+        if not self._any:
+            return
+        self._norms = column_norms(rows)
+        self._units = np.where(self._norms > 0, self._norms, 1.0)
+        # Only what the rows determine depends on their number: n of them tell it all.
+        scaled = rows / self._units
+        if len(scaled) > scaled.shape[1]:
+            scaled = np.linalg.qr(scaled)[1]
+        _, s, self._vt = np.linalg.svd(scaled, full_matrices=True)
+        self._s = np.concatenate([s, np.zeros(rows.shape[1] - len(s))])
+        self._known = self._s > RANK_TOLERANCE * self._s.max(initial=0.0)
+
+    def errors(self, gradients: Array) -> Array:
+        """Return the standard errors of quantities, infinite if the rows do not determine them.
+
+        `gradients`, shape (n, s), are the derivatives of the quantities.
+        """
+        if not self._any:
+            return np.full(gradients.shape[1], math.inf)
+        own, known = gradients / self._units[:, None], self._known
+        errors = np.sqrt(np.sum((self._vt[known] @ own / self._s[known, None]) ** 2, axis=0))
+        outside = np.linalg.norm(self._vt[~known] @ own, axis=0)
+        outside = outside > OUTSIDE * np.linalg.norm(own, axis=0)
+        missing = (np.abs(gradients) * (self._norms == 0)[:, None]).any(axis=0)
+        return np.where(outside | missing, math.inf, errors)
 
 
 def design_rows(
@@ -76,7 +91,7 @@ def planned_intervals(
     old = problem.size if known.existing else 0
     new = sum(m.count * len(m.observables) for m in measurements)
     values, gradients = request.quantities.at(information.forward, vector)
-    errors = [errors_of(rows, gradients) for rows in (before, after)]
+    errors = [Determined(rows).errors(gradients) for rows in (before, after)]
     degrees = [
         _degrees(information, rows, count) for rows, count in ((before, old), (after, old + new))
     ]

@@ -17,9 +17,13 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.designs.candidates import Window
 from odefit.designs.information import InformationMap
-from odefit.designs.intervals import errors_of
+from odefit.designs.intervals import Determined
 from odefit.designs.parts import Run
+from odefit.problem.binding import dynamic_unknowns
 from odefit.problem.problem import Problem
+
+SAME = 1e-12
+"""Relative difference of unknowns up to which two solutions predict the same of an experiment."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +89,17 @@ def settlement(
     if len(vectors) < 2:
         raise InputError("settle: only one solution fits, so there is nothing to distinguish")
     information = InformationMap(problem, observables, (), variance)
-    existing = [information.existing(v, measurements=True) for v in vectors]
+    existing = [Determined(information.existing(v, measurements=True)) for v in vectors]
     best: Settlement | None = None
     for name, window in windows:
+        if _alike(problem, name, vectors):
+            continue
         times = window.grid
         told = [information.of([Run(name)], [times], v)[0] for v in vectors]
         for j, observable in enumerate(observables):
             possible = np.all([t.possible[:, j] for t in told], axis=0)
             errors = [
-                errors_of(rows, t.gradients[:, j].T) for rows, t in zip(existing, told, strict=True)
+                known.errors(t.gradients[:, j].T) for known, t in zip(existing, told, strict=True)
             ]
             distances = np.full(len(times), np.inf)
             for a, b in combinations(range(len(vectors)), 2):
@@ -116,3 +122,12 @@ def settlement(
                     observable in assumed,
                 )
     return best
+
+
+def _alike(problem: Problem, experiment: str, vectors: Sequence[Array]) -> bool:
+    """Return whether two solutions have the same values of all unknowns of an experiment."""
+    condition = problem.condition(experiment)
+    acting = sorted(dynamic_unknowns(condition, sorted(condition.scalars)))
+    return any(
+        np.allclose(a[acting], b[acting], rtol=SAME, atol=0.0) for a, b in combinations(vectors, 2)
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
+from odefit.designs.candidates import Window
 from odefit.designs.settling import Settlement, settlement
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
@@ -100,7 +101,6 @@ def settling_of(
     from odefit.designs.observables import with_observables
     from odefit.designs.request import window_of
     from odefit.problem.noise import Noise
-    from odefit.simulation.simulations import simulated
 
     model = problem.given
     texts = [observables] if isinstance(observables, str) else observables
@@ -108,18 +108,15 @@ def settling_of(
     measured = {n for c in problem.conditions for n in c.series}
     known = any(n.known for n in problem.noise.values()) or likelihood
     windows = [(c.name, window_of(problem, [c.name], times)) for c in problem.conditions]
-    noise = {}
+    noise: dict[str, float] = {}
+    largest: Mapping[str, float] | None = None
     for name in names:
         if name in measured or problem.noise.get(name, Noise()).known or not known:
             continue
         if name in model.states:
-            largest = 0.0
-            for vector in vectors:
-                for experiment, window in windows:
-                    curve = simulated(problem, vector, window.grid, experiment)
-                    values = getattr(curve, "states", {}).get(name, np.zeros(1))
-                    largest = max(largest, float(np.max(np.abs(values))))
-            noise[name] = ASSUMED_NOISE * (largest or 1.0)
+            if largest is None:
+                largest = _largest_states(problem, vectors, windows)
+            noise[name] = ASSUMED_NOISE * (largest.get(name, 0.0) or 1.0)
     extended, known_names = with_observables(problem, names, noise)
     found = settlement(extended, vectors, known_names, windows, variance, tuple(noise))
     if found is None:
@@ -128,3 +125,19 @@ def settling_of(
             "observables or times"
         )
     return Settling(**vars(found))
+
+
+def _largest_states(
+    problem: Problem, vectors: Sequence[Array], windows: Sequence[tuple[str, Window]]
+) -> Mapping[str, float]:
+    """Return the largest magnitude of each state that some values of the unknowns predict."""
+    from odefit.simulation import ForwardMap
+    from odefit.simulation.simulations import simulated
+
+    forward, largest = ForwardMap(problem), dict[str, float]()
+    for vector in vectors:
+        for experiment, window in windows:
+            curve = simulated(problem, vector, window.grid, experiment, forward=forward)
+            for name, values in getattr(curve, "states", {}).items():
+                largest[name] = max(largest.get(name, 0.0), float(np.max(np.abs(values))))
+    return largest
