@@ -24,6 +24,24 @@ def test_the_same_mistake_counts_once() -> None:
     assert issues.errors == ["x: wrong"]
 
 
+def test_a_mistake_at_many_places_is_one_message() -> None:
+    issues = Issues()
+    for k in range(12):
+        issues.error(f"[noise] x{k}", "wrong")
+    for k in range(3):
+        issues.error(f"[ode] x{k}", "no number")
+    issues.errors.append("from elsewhere: unknown")
+    with pytest.raises(InputError) as caught:
+        issues.raise_errors()
+    first, *others = caught.value.messages
+    assert first.startswith("[noise] x0: wrong; the same at [noise] x1, [noise] x2, ")
+    assert first.endswith(" more")
+    assert others == [
+        *(f"[ode] x{k}: no number" for k in range(3)),
+        "from elsewhere: unknown",
+    ]
+
+
 def test_a_mistake_is_found_by_its_place_or_a_part_of_it() -> None:
     issues = Issues("a.toml")
     issues.error("data.csv, column y1, row 3", "wrong")

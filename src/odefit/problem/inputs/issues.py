@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from odefit.common.errors import MAX_SHOWN_LENGTH, InputError, counted, one_line, shown
+from odefit.common.errors import MAX_SHOWN_LENGTH, InputError, counted, one_line, shown, some
 from odefit.expressions.expressions import (
     Expression,
     ExpressionError,
@@ -27,6 +27,9 @@ MAX_MESSAGE_LENGTH = 600
 MAX_ERRORS = 200
 """Largest number of mistakes shown at once; of more, usually consequences, only the number."""
 
+MANY_ALIKE = 3
+"""Number of further places of the same mistake from which on they share its message."""
+
 
 class Issues:
     """Mistakes and remarks so far, each with its place in the file `source`."""
@@ -34,7 +37,7 @@ class Issues:
     def __init__(self, source: str | None = None) -> None:
         self.errors: list[str] = []
         self.warnings: list[str] = []
-        self._seen: set[str] = set()
+        self._seen: dict[str, tuple[str, str]] = {}  # place and message of each note
         self._prefix = f"{source}: " if source else ""
 
     def error(self, place: str, message: str) -> None:
@@ -89,8 +92,9 @@ class Issues:
     def raise_errors(self) -> None:
         """Raise :class:`InputError` with all errors, if there are any."""
         if self.errors:
-            more = len(self.errors) - MAX_ERRORS
-            shown_errors = self.errors[:MAX_ERRORS]
+            errors = self._few_alike()
+            more = len(errors) - MAX_ERRORS
+            shown_errors = errors[:MAX_ERRORS]
             if more > 0:
                 shown_errors.append(
                     f"{self._prefix or 'input: '}and {counted(more, 'more mistake')}"
@@ -101,8 +105,23 @@ class Issues:
         where, what = one_line(place, MAX_PLACE_LENGTH), one_line(message, MAX_MESSAGE_LENGTH)
         note = f"{self._prefix}{where}: {what}"
         if note not in self._seen:
-            self._seen.add(note)
+            self._seen[note] = where, what
             notes.append(note)
+
+    def _few_alike(self) -> list[str]:
+        """Return the errors; of many that differ in their places alone, the first for all."""
+        parts = {error: self._seen.get(error, (error, error)) for error in self.errors}
+        places: dict[str, list[str]] = {}
+        for place, what in parts.values():
+            places.setdefault(what, []).append(place)
+        told = []
+        for error, (place, what) in parts.items():
+            others = places[what][1:]
+            if len(others) < MANY_ALIKE:
+                told.append(error)
+            elif place == places[what][0]:
+                told.append(f"{error}; the same at {some(others)}")
+        return told
 
 
 def _shown(value: Any) -> str:
