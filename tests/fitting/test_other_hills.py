@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +11,17 @@ import pytest
 import odefit
 from odefit import Model, MultiStart, Problem
 from odefit.common.arrays import Array
+from odefit.fitting import other_hills
 from odefit.fitting.other_hills import candidates, exchanged, off_bounds
 from odefit.fitting.other_speeds import other_speeds, speed_powers
 from odefit.simulation import ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 WIDE = {"lower": 0.01, "upper": 100.0}
+
+
+def never() -> bool:
+    return False
 
 
 def prey(offset: float, step: float = 2.3) -> tuple[Problem, Array]:
@@ -71,6 +77,22 @@ def test_there_are_no_speeds_without_cycles_or_with_given_times(rate: str, why: 
     assert candidates(ForwardMap(problem), np.array([1.0]), (100.0, 100.0), lambda: False) == [], (
         why
     )
+
+
+def test_without_cycles_no_sensitivities_are_integrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x"}), {"t": [0.0, 1.0], "x": [1.0, 0.4]}, {"k": WIDE}, {"x": 1.0}
+    )
+    asked: list[bool] = []
+    original = ForwardMap.trajectory
+
+    def watched(self: ForwardMap, *args: Any, **options: Any) -> Any:
+        asked.append(options["sensitivities"])
+        return original(self, *args, **options)
+
+    monkeypatch.setattr(ForwardMap, "trajectory", watched)
+    assert speed_powers(ForwardMap(problem), np.array([1.0])) is None
+    assert asked == [False]
 
 
 @pytest.mark.slow
@@ -149,6 +171,34 @@ def test_an_exchange_of_rates_is_a_candidate_and_one_step_mends_the_rest() -> No
     assert off_bounds(problem, vector) == []
     (off,) = off_bounds(problem, np.array([100.0, 0.3, 3.0, 1.2]))
     assert (off.held, off.vector[0]) == (0, pytest.approx(1.0))
+
+
+def test_only_unknowns_of_one_kind_and_unit_change_places_the_least_unlike_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parameters = {
+        "a": {"unit": "1/h", **WIDE},
+        "b": {"unit": "mM", **WIDE},
+        "c": {"unit": "1/h", **WIDE},
+        "d": {"unit": "1/h", **WIDE},
+        "e": {"unit": "1/h", "lower": -1.0, "upper": 5.0},
+    }
+    problem = Problem(
+        Model(ode={"x": "b - (a + c + d + e)*x"}),
+        {"t": np.linspace(0.0, 6.0, 25), "x": np.full(25, 0.3)},
+        parameters,
+        {"x": WIDE},
+        noise={"x": {"sd": 0.02}},
+    )
+    vector = np.array([1.0, 1.1, 3.0, 2.0, 1.2, 1.3])
+    forward = ForwardMap(problem)
+    monkeypatch.setattr(other_hills, "refitted", lambda problem, place, at: (0.0, place))
+    pairs = [
+        np.flatnonzero(c.vector != vector).tolist() for c in exchanged(forward, vector, 9, never)
+    ]
+    assert pairs == [[2, 3], [0, 3], [0, 2]]
+    assert len(exchanged(forward, vector, 2, never)) == 2
+    assert exchanged(forward, vector, 0, never) == []
 
 
 def test_a_value_of_zero_changes_places_after_the_positive_ones() -> None:

@@ -24,6 +24,7 @@ from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.fit_quality.goodness_verdict import Goodness
 from odefit.methods.fit_quality.misfit import Misfit
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.decompositions import MAX_LATE_WORK
 from odefit.methods.outliers import Outlier
 from odefit.methods.polish import Answer
 from odefit.methods.running.control import Control, Interruption, Progress
@@ -35,10 +36,6 @@ from odefit.result_data.notices import Notice
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.cut_off import NEVER, CutOffError, cutting_off
 from odefit.simulation.second_opinion import SecondOpinion
-
-MAX_LATE_WORK = 1e9
-"""Operations of a factorisation of the Jacobian above which no stage begins one after a cut-off:
-several of them would take more than a second."""
 
 
 @dataclass(frozen=True)

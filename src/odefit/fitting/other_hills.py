@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import combinations
 
 import numpy as np
 
@@ -55,15 +54,7 @@ def exchanged(
 ) -> list[Candidate]:
     """Return answers with two unknowns of the same kind, unit and experiment exchanged."""
     problem, found = forward.problem, []
-    pairs = [
-        (i, j)
-        for i, j in combinations(range(len(vector)), 2)
-        if _alike(problem, i, j)
-        and abs(vector[i] - vector[j]) > UNLIKE * max(abs(vector[i]), abs(vector[j]))
-    ]
-    # Exchanging nearly equal values costs least.
-    pairs.sort(key=lambda pair: _factor(vector[pair[0]], vector[pair[1]]))
-    for i, j in pairs[:most]:
+    for i, j in _exchanges(problem, vector)[: max(most, 0)]:
         place = vector.copy()
         place[[i, j]] = place[[j, i]]
         within = (place >= problem.lower) & (place <= problem.upper)
@@ -76,17 +67,23 @@ def exchanged(
     return found
 
 
-def _factor(a: float, b: float) -> float:
-    """Return the ratio of the larger to the smaller value, infinite for a smaller one of zero."""
-    small, large = sorted((float(a), float(b)))
-    return large / small if small > 0 else math.inf
-
-
-def _alike(problem: Problem, i: int, j: int) -> bool:
-    a, b = problem.unknowns[i], problem.unknowns[j]
-    same = a.kind == b.kind != "noise" and a.experiment == b.experiment
-    positive = problem.lower[[i, j]].min() >= 0
-    return bool(same and positive and a.parameter.unit == b.parameter.unit)
+def _exchanges(problem: Problem, vector: Array) -> list[tuple[int, int]]:
+    """Return the pairs of unlike values of unknowns of the same kind, the least unlike first."""
+    groups: dict[object, list[int]] = {}
+    for i, unknown in enumerate(problem.unknowns):
+        if unknown.kind != "noise" and problem.lower[i] >= 0:
+            same = unknown.kind, unknown.experiment, unknown.parameter.unit
+            groups.setdefault(same, []).append(i)
+    found: list[tuple[float, int, int]] = []
+    for members in groups.values():
+        at = np.array(members)
+        first, second = (at[k] for k in np.triu_indices(len(at), 1))
+        small, large = np.sort(np.abs(vector[np.stack((first, second))]), axis=0)
+        unlike = np.abs(vector[first] - vector[second]) > UNLIKE * large
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = large / small  # infinite for a smaller one of zero
+        found += zip(*(one[unlike].tolist() for one in (factor, first, second)), strict=True)
+    return [(i, j) for _, i, j in sorted(found)]
 
 
 def off_bounds(problem: Problem, vector: Array) -> list[Candidate]:

@@ -27,7 +27,7 @@ from odefit.fitting.solutions import DISTANCE
 from odefit.methods.bounded_problem import with_bounds
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, close
-from odefit.methods.polish import Answer, answer_by
+from odefit.methods.polish import Answer, answer_by, many_sensitivities
 from odefit.methods.running.control import Control, interruptible
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.variants.sizes import expected_sizes, sizes_at
@@ -163,6 +163,8 @@ def other_optima(
         if not search.follow(end.vector, end.index):
             break
     late = control.out_of_time and not control.interrupted.is_set()
+    if late and many_sensitivities(forward.problem):
+        search.left = 0.0
     if search.left > 0 and (late or not search.over):
         # Places that follow directly from the answer are worth the seconds from limit to cut-off.
         search.control = replace(control, deadline=None) if late else control

@@ -157,11 +157,11 @@ def speed_powers(forward: ForwardMap, vector: Array) -> Powers | None:
     combination of its derivatives by the logarithms of unknowns. If no combination is close, the
     unknowns cannot change the speed alone.
     """
+    if not _cycles(forward, vector) >= 1:
+        return None
     rows, rights, cycles, along = [], [], 0.0, []
     for condition in forward.problem.conditions:
-        if not condition.end > condition.t0:
-            return None
-        grid = np.linspace(condition.t0, condition.end, POINTS)
+        grid = _grid(condition)
         found = forward.trajectory(vector, condition.name, grid)
         if isinstance(found, Failure):
             return None
@@ -170,9 +170,7 @@ def speed_powers(forward: ForwardMap, vector: Array) -> Powers | None:
         columns = np.zeros((*found.states.shape, len(vector)))
         columns[:, :, list(found.unknowns)] = found.sensitivities
         along.append((found.states, columns * vector, since * slopes))
-        middle = found.states - 0.5 * (found.states.max(axis=0) + found.states.min(axis=0))
-        crossings = np.sum(np.diff(np.sign(middle), axis=0) != 0, axis=0)
-        cycles = max(cycles, 0.5 * float(crossings.max(initial=0)))
+        cycles = max(cycles, _cycles_of(found.states))
         # The observables move with the states as along a short step of the motion.
         short = STEP * (condition.end - condition.t0)
         moved = [replace(found, states=found.states + d * short * slopes) for d in (-1, 1)]
@@ -203,6 +201,30 @@ def _halves(powers: Array) -> Array:
     """Return powers, rounded to multiples of one half within their errors."""
     halves = np.round(2 * powers) / 2
     return np.where(np.abs(powers - halves) < ROUNDED, halves, powers)
+
+
+def _grid(condition: Condition) -> Array:
+    return np.linspace(condition.t0, condition.end, POINTS)
+
+
+def _cycles(forward: ForwardMap, vector: Array) -> float:
+    """Return the largest number of cycles of a state, 0 where the states cannot be computed."""
+    most = 0.0
+    for condition in forward.problem.conditions:
+        if not condition.end > condition.t0:
+            return 0.0
+        found = forward.trajectory(vector, condition.name, _grid(condition), sensitivities=False)
+        if isinstance(found, Failure):
+            return 0.0
+        most = max(most, _cycles_of(found.states))
+    return most
+
+
+def _cycles_of(states: Array) -> float:
+    """Return the largest number of cycles of a state, half of those its middle is crossed."""
+    middle = states - 0.5 * (states.max(axis=0) + states.min(axis=0))
+    crossings = np.sum(np.diff(np.sign(middle), axis=0) != 0, axis=0)
+    return 0.5 * float(crossings.max(initial=0))
 
 
 def _slopes(forward: ForwardMap, condition: Condition, vector: Array, states: Array) -> Array:

@@ -33,6 +33,12 @@ cut-off."""
 MAX_ENDS = 8  # number of ends of starts tried as the answer, the best first
 
 
+def many_sensitivities(problem: Problem) -> bool:
+    """Return whether sensitivities take too long to be integrated after a cut-off."""
+    count = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
+    return count > MANY_SENSITIVITIES
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """The answer of a fit: the end of a start, improved if that was requested and possible.
@@ -115,9 +121,7 @@ def _answer_at(forward: ForwardMap, end: Start, estimate: Estimate, late: bool) 
         if isinstance(evaluation, Failure):
             return evaluation
         return Answer(end, evaluation, gap, ForwardMap(forward.problem, nodes=end.nodes))
-    problem = forward.problem
-    count = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
-    differentiated = not (late and count > MANY_SENSITIVITIES)
+    differentiated = not (late and many_sensitivities(forward.problem))
     trajectories = forward.trajectories(end.vector, sensitivities=differentiated)
     if isinstance(trajectories, Failure):
         return trajectories

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
+from odefit.methods.local import trust_region
+from odefit.methods.local.quadratic_models import GaussNewtonModel, Region
 from odefit.methods.local.trust_region import Minimum, Tolerances, minimise, promised_decrease
 
 Array = npt.NDArray[np.float64]
@@ -287,6 +289,29 @@ def test_regions_that_cannot_be_evaluated_are_walked_around() -> None:
     assert not all(calls)
     assert found.converged
     assert found.vector == pytest.approx([1.0], rel=1e-6)
+
+
+def test_no_large_factorisation_begins_after_the_search_was_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    factorised: list[tuple[int, ...]] = []
+
+    class Watched(GaussNewtonModel):
+        def __init__(self, residuals: Array, jacobian: Array, region: Region) -> None:
+            factorised.append(jacobian.shape)
+            super().__init__(residuals, jacobian, region)
+
+    monkeypatch.setattr(trust_region, "GaussNewtonModel", Watched)
+    problem = squares(lambda x: np.array([x[0] - 3.0, x[1] + 1.0]))
+    ends = np.full(2, -math.inf), np.full(2, math.inf)
+    small = minimise(problem, np.zeros(2), *ends, Tolerances(), lambda: True)
+    assert factorised == [(2, 2)]
+    monkeypatch.setattr(trust_region, "MAX_LATE_WORK", 7.0)
+    large = minimise(problem, np.zeros(2), *ends, Tolerances(), lambda: True)
+    assert factorised == [(2, 2)]
+    for found in (small, large):
+        assert found.message == "the search was stopped"
+        assert cost(found) == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize("slope", [1e200, math.nan])

@@ -6,6 +6,10 @@ import numpy as np
 
 from odefit.common.arrays import Array
 
+MAX_LATE_WORK = 1e9
+"""Operations of a factorisation of the Jacobian above which none begins after a time limit: several
+of them would take more than a second."""
+
 
 def singular_value_decomposition(matrix: Array) -> tuple[Array, Array, Array]:
     """Return u, s and vt of a finite matrix, shapes (r, k), (k,) and (k, n), k the smaller of both.

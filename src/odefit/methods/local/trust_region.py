@@ -28,6 +28,7 @@ from typing import Protocol
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.methods.local.decompositions import MAX_LATE_WORK
 from odefit.methods.local.quadratic_models import (
     GaussNewtonModel,
     Region,
@@ -179,6 +180,9 @@ def minimise(
     while True:
         if current.cost <= tolerances.floor:
             return end("the residuals are zero to rounding", converged=True)
+        rows, columns = current.jacobian.shape
+        if rows * columns**2 > MAX_LATE_WORK and stop():  # before a factorisation of seconds
+            return end("the search was stopped", converged=False)
         scale = np.maximum(scale, column_norms(current.jacobian))
         weight = _weights(scale, x, sizes)
         region = Region(weight, x, lower, upper)
