@@ -59,7 +59,10 @@ def test_quantities_figures_and_json_come_at_once(
     command = ["predict", str(result), "--scenario", str(scenario), "--quantity"]
     command += ["AUC = integral(C)", "half = log(2)*w/k"]
     assert main([*command, "--json", str(data), "--plot", str(figure)]) == 0
-    assert capsys.readouterr().out == ""
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"written: {figure}" in printed.err
+    assert f"written: {data}" in printed.err
     found = json.loads(data.read_text(encoding="utf-8"))
     area, half = found["quantities"]
     k = 0.6

@@ -126,6 +126,9 @@ def test_figures_show_curves_and_intervals() -> None:
     figure = found.plot()
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == ["y", "intervals / value"]
+    # Intervals that are not determined yet end in arrows.
+    assert [line.get_marker() for line in figure.axes[1].lines].count("<") == 2
+    assert [line.get_marker() for line in figure.axes[1].lines].count(">") == 2
     lost = odefit.design(scaled(), SCALED, times=(0, 20))
     assert len(lost.plot().axes) == 1
 

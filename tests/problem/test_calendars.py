@@ -107,6 +107,7 @@ def test_subjects_keep_their_own_first_dates() -> None:
         3,
         6,
     ]
+    assert times_from_text("2024-02-08 15:00,2024-02-08 09:00", found, "ID 2").tolist() == [0, 6]
 
 
 def test_dates_are_refused_where_there_are_none() -> None:

@@ -33,11 +33,25 @@ def test_a_text_of_another_form_is_refused(text: str) -> None:
 def test_times_are_read_from_a_text() -> None:
     assert times_from_text("0:10:5", decay()).tolist() == [0, 2.5, 5, 7.5, 10]
     assert times_from_text("-1:1e3:2", decay()).tolist() == [-1, 1000]
+    assert times_from_text("5, 0,1e1", decay()).tolist() == [0, 5, 10]
+    assert times_from_text("5", decay()).tolist() == [5]
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0:1", "0:1:1", "1:0:5", "0:1:2.5", "0:nan:3", "a:b:c", "0:1:2:3", "0:1:99999999999"],
+    [
+        "",
+        "0:1",
+        "0:1:1",
+        "1:0:5",
+        "0:1:2.5",
+        "0:nan:3",
+        "a:b:c",
+        "0:1:2:3",
+        "0:1:99999999999",
+        "0,x",
+        "1,,2",
+    ],
 )
 def test_times_of_another_form_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="expected FROM:TO:COUNT"):

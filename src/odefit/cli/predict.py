@@ -131,6 +131,9 @@ def run(options: argparse.Namespace) -> int:
         json_file(data, options.json)
     if options.csv is not None or (options.json is None and options.plot is None):
         write_csv(table, options.csv)
+    for path in (options.plot, options.json):
+        if path is not None:
+            print(f"written: {path}", file=sys.stderr)
     for line in dict.fromkeys(notes):
         print(f"note: {line}", file=sys.stderr)
     return DONE

@@ -92,7 +92,9 @@ def add_values(parser: argparse.ArgumentParser, option: str, form: str, meaning:
 def add_times(parser: argparse.ArgumentParser) -> None:
     """Add the option that gives other times."""
     parser.add_argument(
-        "--times", metavar="FROM:TO:COUNT", help="times to use in place of those of the data"
+        "--times",
+        metavar="FROM:TO:COUNT",
+        help="times to use in place of those of the data, such as 0:10:101 or 0,2,5",
     )
 
 

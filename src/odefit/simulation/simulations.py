@@ -252,13 +252,15 @@ def values_from_text(
 
 
 def times_from_text(text: str, problem: Problem, experiment: str | None = None) -> Array:
-    """Return the times of an experiment given by ``FROM:TO:COUNT``, shape (COUNT,).
+    """Return the times of an experiment given by ``FROM:TO:COUNT`` or as ``0,2,5``, increasing.
 
-    FROM and TO are numbers, or dates if the data have dates. Raises InputError if a text has
-    another form.
+    They are numbers, or dates if the data have dates. Raises InputError if a text has another form.
     """
-    ends, _, count = text.rpartition(":")
     condition = problem.condition(experiment)
+    listed: list[Any] = [part if moment(part) else plain_number(part) for part in text.split(",")]
+    if None not in listed:
+        return np.unique(as_times(listed, problem, condition))
+    ends, _, count = text.rpartition(":")
     numbers = _ends(ends, problem, condition)
     many = int(count) if count.strip().isdecimal() else 0
     if numbers is not None and not 2 <= many <= MAX_TIMES:
@@ -271,7 +273,7 @@ def times_from_text(text: str, problem: Problem, experiment: str | None = None) 
         if condition.origin is not None:
             first = condition.origin.date()
             example += f" or {first}:{first + datetime.timedelta(days=30)}:31"
-        raise InputError(f"--times {text}: expected FROM:TO:COUNT, e.g. {example}")
+        raise InputError(f"--times {text}: expected FROM:TO:COUNT, e.g. {example}, or 0,2,5")
     return np.linspace(*numbers, many)
 
 

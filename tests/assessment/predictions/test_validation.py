@@ -142,8 +142,39 @@ def test_without_an_experiment_the_estimates_are_those_of_the_others(result: Res
     np.testing.assert_allclose(
         found.folds[0].residuals, (y - b / k * (1 - np.exp(-k * TIMES))) / SD, rtol=1e-4, atol=1e-6
     )
-    assert found.mean_square > found.fitted
+    assert 30 * found.mean_square > 28 * found.fitted  # the sums of squares
+    new = table(np.random.default_rng(7), 1.5)
+    assert found.fitted == pytest.approx(result.validate(new, one_step=False).fitted)
     assert "Left out by experiment, 3 parts" in str(found)
+
+
+def test_without_a_given_noise_residuals_are_in_standard_deviations_of_the_fit() -> None:
+    random = np.random.default_rng(3)
+    values = 1000 * np.exp(-K * TIMES) + 20 * random.standard_normal(10)
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        experiments=[Experiment("one", {"t": TIMES, "x": values}, t0=0.0)],
+        parameters={"k": {"guess": K}},
+        initial={"x": 1000.0},
+    )
+    result = odefit.fit(problem, SingleShooting(), jobs=1)
+    sd = np.sqrt(result.objective / 9)
+    found = result.cross_validate("block", 2, jobs=1)
+    for fold in found.folds:
+        np.testing.assert_allclose(fold.residuals, (fold.measured - fold.predicted) / sd)
+    assert found.fitted == pytest.approx(1.0)
+    assert 0.5 < found.mean_square < 3
+
+
+def test_a_figure_has_the_curve_between_the_measurements(result: Result) -> None:
+    new = table(np.random.default_rng(7), 1.5)
+    (one,) = result.validate(new, one_step=False).series
+    times, values, low, high = one.course
+    b, k = (result.parameters["estimate"][name] for name in ("b", "k"))
+    np.testing.assert_allclose(values, b * 1.5 / k * (1 - np.exp(-k * times)), atol=1e-6)
+    assert times[0] == 0.0
+    at = np.searchsorted(times, one.times)
+    np.testing.assert_allclose([low[at], high[at]], [one.low, one.high])
 
 
 def test_blocks_of_time_follow_one_another(result: Result) -> None:

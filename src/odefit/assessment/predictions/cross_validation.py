@@ -74,7 +74,8 @@ class CrossValidationData:
     mean_square
         The mean square of residuals of what was left out, in standard deviations of the noise.
     fitted
-        The same of the residuals of the fit of all data.
+        The same of the residuals of the fit of all data, by their degrees of freedom; NaN without
+        any.
     fit_percent
         100 times one minus the normalised root mean square error, over observables.
     keys
@@ -297,8 +298,12 @@ def _summed(
     evaluation = forward.evaluate(vector, UNDECIDED)
     assert not isinstance(evaluation, Failure)
     rows = np.concatenate([evaluation.residuals[block.rows] for block in forward.series_rows])
-    unit = 1.0 if forward.given_noise else float(np.mean(rows**2))
-    residuals = np.concatenate([fold.residuals for fold in good])
+    # As a validation has it, so that the figures of both can be compared.
+    left = len(rows) - len(vector)
+    square = float(rows @ rows) / left if left > 0 else math.nan
+    unit = 1.0 if forward.given_noise or not square > 0 else math.sqrt(square)
+    folds = [replace(fold, residuals=fold.residuals / unit) for fold in folds]
+    residuals = np.concatenate([fold.residuals for fold in folds])
     names = np.concatenate([fold.observables for fold in good])
     measured = np.concatenate([fold.measured for fold in good])
     predicted = np.concatenate([fold.predicted for fold in good])
@@ -312,8 +317,8 @@ def _summed(
     return CrossValidationData(
         by,
         tuple(folds),
-        float(np.mean(residuals**2)) / (unit or 1.0),
-        float(np.mean(rows**2)) / (unit or 1.0),
+        float(np.mean(residuals**2)),
+        square / unit**2,
         float(np.mean(percents)) if percents else math.nan,
         forward.problem.keys,
         status,

@@ -36,6 +36,9 @@ from odefit.simulation.simulations import residuals_by
 SIGNIFICANT = 0.05
 """Probability below which residuals are larger than noise and estimates explain."""
 
+COURSE = 200
+"""Number of times of a curve that is drawn, beside those of its measurements."""
+
 FEWEST_OF_A_TEST = 8
 """Smallest number of residuals of a series that is checked for a pattern."""
 
@@ -57,7 +60,8 @@ class ValidatedSeries:
     normalised root mean square error, as MATLAB's ``compare`` gives it; it and `r_squared` are NaN
     for a single value. `runs` is the probability of so few or many changes of sign among
     independent residuals; NaN for few of them. `ahead` has the predictions one step ahead, shape
-    (n,), or is empty without them, and `ahead_percent` is their fit.
+    (n,), or is empty without them, and `ahead_percent` is their fit. `course` has times, the
+    predicted curve and its prediction band for a figure, shape (4, k); it may be empty.
     """
 
     experiment: str
@@ -77,6 +81,7 @@ class ValidatedSeries:
     runs: float
     ahead: Array = field(default_factory=lambda: np.zeros(0))
     ahead_percent: float = math.nan
+    course: Array = field(default_factory=lambda: np.zeros((4, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +205,10 @@ def _compared(
             continue
         times = np.unique(residuals.times)
         run = beside.condition(residuals.experiment)
-        made = bands.bands(run, times, level, [residuals.observable])
+        finite = times[np.isfinite(times)]
+        dense = np.linspace(run.t0, finite[-1], COURSE) if len(finite) else finite
+        along = np.union1d(dense, times)
+        made = bands.bands(run, along, level, [residuals.observable])
         course = own.trajectory(vector, condition.name, times)
         if isinstance(made, Failure) or isinstance(course, Failure):
             raise InputError(f"the new measurements cannot be simulated: {made}")
@@ -219,9 +227,10 @@ def _compared(
                 residuals.times[kept],
                 residuals.measured[kept],
                 residuals.predicted[kept],
-                made[0].prediction[:, place],
+                made[0].prediction[:, np.searchsorted(along, times)[place]],
                 -residuals.standardized[kept] / unit,
                 None if ahead is None else ahead.predicted[condition.name, residuals.observable],
+                np.vstack([along, made[0].values, made[0].prediction])[:, np.isfinite(along)],
             )
         )
     every = np.concatenate([s.residuals for s in series])
@@ -288,7 +297,8 @@ def _series(
     predicted: Array,
     ends: Array,
     residuals: Array,
-    ahead: Array | None = None,
+    ahead: Array | None,
+    course: Array,
 ) -> ValidatedSeries:
     errors, spread = measured - predicted, measured - measured.mean()
     about, whole = float(errors @ errors), float(spread @ spread)
@@ -317,6 +327,7 @@ def _series(
         runs,
         np.zeros(0) if ahead is None else ahead,
         math.nan if ahead is None else _percent(measured - ahead, spread),
+        course,
     )
 
 

@@ -116,7 +116,11 @@ def _draw_intervals(axes: Axes, intervals: list[PlannedInterval]) -> None:
         y = len(intervals) - 1 - k
         before = _relative(i, i.before)
         low, high = max(before[0], 1.0 - limit), min(before[1], 1.0 + limit)
-        axes.plot([low, high], [y + 0.14] * 2, color=style.MUTED, linewidth=2.2, alpha=0.7)
+        muted: dict[str, Any] = {"color": style.MUTED, "alpha": 0.7}
+        axes.plot([low, high], [y + 0.14] * 2, linewidth=2.2, **muted)
+        for end, shown, marker in ((before[0], low, "<"), (before[1], high, ">")):
+            if end != shown:  # it goes on beyond the panel
+                axes.plot([shown], [y + 0.14], marker, markersize=5.5, **muted)
         axes.plot(_relative(i, i.after), [y - 0.14] * 2, color=style.MODEL, linewidth=2.8)
         axes.plot([1.0], [y - 0.14], "o", color=style.MODEL, markersize=3.5)
     axes.plot([], [], color=style.MUTED, linewidth=2.2, label="before")

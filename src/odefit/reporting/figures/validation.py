@@ -91,11 +91,13 @@ def _draw_series(panels: tuple[Axes, Axes, Axes], one: ValidatedSeries, colour: 
     order = np.argsort(one.times, kind="stable")
     points: dict[str, Any] = {"linestyle": "none", "marker": "s", "markersize": 3.8}
     points |= {"color": colour, "markerfacecolor": "none"}
-    if known.all():
-        course.fill_between(
-            one.times[order], one.low[order], one.high[order], color=colour, alpha=0.13, linewidth=0
-        )
-    course.plot(one.times[order], one.predicted[order], color=colour, linewidth=1.2)
+    times, values, low, high = one.course
+    if not len(times):
+        times, values = one.times[order], one.predicted[order]
+        low, high = one.low[order], one.high[order]
+    if np.isfinite(low).any():
+        course.fill_between(times, low, high, color=colour, alpha=0.13, linewidth=0)
+    course.plot(times, values, color=colour, linewidth=1.2)
     if len(one.ahead):
         dashed: dict[str, Any] = {"linewidth": 1.0, "linestyle": (0, (3, 2))}
         course.plot(one.times[order], one.ahead[order], color=colour, **dashed)
