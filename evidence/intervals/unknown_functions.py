@@ -178,6 +178,11 @@ def _shaped(words: str, table: dict[str, Any]) -> Unknown:
     )
 
 
+def _positive(words: str, table: dict[str, Any]) -> Unknown:
+    table = LAW | {"scale": "log10", "smooth": "reml"} | table
+    return Unknown(words, table, _culture, "mu", GROWTH, monod, of="glucose")
+
+
 PROBLEMS = {
     "absorption": Unknown(
         "deconvolution of an absorption in closed form",
@@ -223,15 +228,8 @@ PROBLEMS = {
     ),
     "growth-increasing": _shaped("increasing", {"shape": "increasing"}),
     "growth-concave": _shaped("concave", {"shape": "concave"}),
-    "growth-positive": Unknown(
-        "the same, positive: its logarithm is estimated, smooth",
-        LAW | {"scale": "log10", "smooth": "reml"},
-        _culture,
-        "mu",
-        GROWTH,
-        monod,
-        of="glucose",
-    ),
+    "growth-positive": _positive("the same, positive: its logarithm is estimated, smooth", {}),
+    "growth-positive-fine": _positive("the same with twelve knots instead of six", {"knots": 12}),
 }
 
 OPTIONS = batch_options(DATA_SETS, tuple(PROBLEMS), "absorption-adaptive,epidemic")
