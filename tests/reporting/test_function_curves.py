@@ -56,3 +56,7 @@ def test_knots_of_a_function_of_time_are_drawn_as_no_events() -> None:
     )
     found = odefit.fit(p, odefit.SingleShooting())
     assert [curve.events for curve in fit_curves(found)] == [(3.0,)]
+    (axes, *_) = found.plot_predictions(observables=["y"]).axes
+    ends = [np.asarray(line.get_xydata()) for line in axes.lines]
+    marks = [both for both in ends if both.shape == (2, 2) and both[1, 1] == 0.03]
+    assert [both[0, 0] for both in marks] == [3.0]

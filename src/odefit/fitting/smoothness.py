@@ -74,7 +74,9 @@ class Smoothness:
     problem
         The problem with priors of that smoothness.
     vector
-        The best fit so far, shape (n,); None if there was nothing to choose. notices The choices,
+        The best fit so far, shape (n,); None if there was nothing to choose.
+    notices
+        The choices,
         one fact for each function.
     """
 

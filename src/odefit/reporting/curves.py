@@ -9,12 +9,12 @@ import numpy as np
 
 from odefit.assessment.predictions.bands import Band, BandSource
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.problem.building.switches import PREFIX
 from odefit.problem.calendars import Calendar, calendar_of
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import Transform
 from odefit.problem.problem import Problem
+from odefit.reporting.driving import event_times
 from odefit.reporting.spreads import ends, standard_deviations
 from odefit.result_data import ResultData
 from odefit.simulation import Failure, ForwardMap, simulated
@@ -130,11 +130,7 @@ def _condition_curves(
     until: float | None = None,
 ) -> Iterator[Curve]:
     problem = result.problem
-    # Knots of an estimated function are switches of its pieces, and no events to a reader.
-    pieces = PREFIX if problem.model.unknown_functions else "\0"
-    events = tuple(
-        sorted({t for t, a in condition.events if not all(n.startswith(pieces) for n in a)})
-    )
+    events = event_times(problem, condition)
     log_time = spreads_over_decades(condition.times)
     longest = max((float(t.max()) for t, _ in validation.values() if len(t)), default=-np.inf)
     if until is not None:

@@ -83,6 +83,14 @@ def driving(problem: Problem, condition: Condition, vector: Array, end: float) -
     ]  # fmt: skip
 
 
+def event_times(problem: Problem, condition: Condition) -> tuple[float, ...]:
+    """Return the times of events that figures mark, in their order."""
+    # Knots of an estimated function are switches of its pieces, and no events to a reader.
+    pieces = PREFIX if problem.model.unknown_functions else "\0"
+    events = condition.events
+    return tuple(sorted({t for t, a in events if not all(n.startswith(pieces) for n in a)}))
+
+
 def _doses(
     condition: Condition, state: str, vector: Array, end: float
 ) -> Iterator[tuple[float, float]]:

@@ -12,7 +12,7 @@ import numpy as np
 from rich.text import Text
 
 from odefit.assessment.predictions.cross_validation import CrossValidationData, Fold
-from odefit.assessment.predictions.one_step import MOST_STEPS, NoOneStep, Obstacle
+from odefit.assessment.predictions.obstacles import MOST_STEPS, NoOneStep, Obstacle
 from odefit.assessment.predictions.validation import (
     SIGNIFICANT,
     ValidatedSeries,
@@ -147,8 +147,9 @@ def one_step_sentence(found: ValidationData) -> str:
     return (
         "One step ahead, from the measurements before, the mean square of residuals is "
         f"{significant(ahead.mean_square, DIGITS)} variances of the noise, in free run "
-        f"{significant(free, DIGITS)}: the states drift away from the equations "
-        f"by {significant(100 * ahead.disturbance, 2)} % of their size in a run ({chance})."
+        f"{significant(free, DIGITS)}: with the estimates as they are, the states drift away "
+        f"from the equations by {significant(100 * ahead.disturbance, 2)} % of their size "
+        f"in a run ({chance})."
     )
 
 
@@ -159,7 +160,7 @@ OBSTACLES = {
     Obstacle.STEADY: "{experiment} begins in a steady state",
     Obstacle.AT_INFINITY: "{experiment} is measured in its steady state",
     Obstacle.LONG: f"{{experiment}} has more than {MOST_STEPS} measured times",
-    Obstacle.CHANGED: "an event of {experiment} changes {name}, which is no state",
+    Obstacle.CHANGED: "an event of {experiment} changes {name} in a way that cannot be followed",
     Obstacle.CENSORED: "{name} of {experiment} has values beyond a limit of quantification",
     Obstacle.CORRELATED: "the noise of {name} is correlated in time",
     Obstacle.NOISE: "the noise of {name} is not normal",

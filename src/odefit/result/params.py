@@ -21,7 +21,9 @@ class ParameterEstimate:
     name
         Its name, such as ``"k"``, or ``"k[run 1]"`` where each experiment has its own.
     value
-        The estimate, or the known value; NaN if no solution was found. stderr The standard error,
+        The estimate, or the known value; NaN if no solution was found.
+    stderr
+        The standard error,
         or None, with the reason in ``note``. ci The ends of the confidence interval, or None. The
         level is ``result.uncertainty.level``.
     vary

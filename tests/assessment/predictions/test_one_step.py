@@ -9,7 +9,8 @@ import pytest
 
 import odefit
 from odefit import Event, Experiment, Model, Problem, Result, Scenario, SingleShooting
-from odefit.assessment.predictions.one_step import NoOneStep, Obstacle, one_step_ahead
+from odefit.assessment.predictions.obstacles import NoOneStep, Obstacle
+from odefit.assessment.predictions.one_step import one_step_ahead
 from odefit.common.arrays import Array
 
 K, B, SD = 0.5, 2.0, 0.1
@@ -190,7 +191,7 @@ TABLE = DECAY["data"]
             "c",
             {
                 "model": Model(ode={"x": "-c*k*x"}, constants={"c": 1.0}),
-                "events": [Event((1.5,), {"c": "2"})],
+                "events": [Event((1.5,), {"c": "1 + x"})],
             },
         ),
         (
@@ -225,3 +226,47 @@ def test_the_report_says_why_there_are_none(result: Result, tmp_path: Any) -> No
     words = (tmp_path / "found.md").read_text(encoding="utf-8")
     assert why in words
     assert "| one step ahead |" not in words
+
+
+def test_a_constant_that_events_change_is_followed() -> None:
+    """Also at the time of a measurement, and as the switches of a function of time are."""
+    random = np.random.default_rng(5)
+    times = np.arange(0.0, 13.0)
+    values = np.exp(-0.2 * np.minimum(times, 4.0) - 0.6 * np.clip(times - 4.0, 0.0, 3.5))
+    values *= np.exp(-0.1 * np.clip(times - 7.5, 0.0, None))
+    data = {"t": times, "x": 10.0 * values + 0.02 * random.standard_normal(13)}
+    problem = Problem(
+        Model(ode={"x": "-c*k*x"}, constants={"c": 1.0}),
+        parameters={"k": {"guess": 0.2}},
+        initial={"x": 10.0},
+        noise={"x": {"sd": 0.02}},
+        experiments=[
+            Experiment(
+                "one", data, events=[Event((4.0,), {"c": "3*c"}), Event((7.5,), {"c": "0.5"})]
+            )
+        ],
+    )
+    result = odefit.fit(problem, SingleShooting(), jobs=1)
+    found = result.validate(problem.experiments[0])
+    assert found.one_step is not None
+    assert found.one_step.probability > 0.05
+    np.testing.assert_allclose(found.series[0].ahead, found.series[0].predicted, atol=0.03)
+
+
+def test_a_function_of_time_has_predictions_one_step_ahead() -> None:
+    random = np.random.default_rng(6)
+    times = np.linspace(0.0, 20.0, 21)
+    problem = Problem(
+        Model(
+            ode={"x": "u - 0.4*x"},
+            inputs={"u": {"estimate": "spline", "knots": 5, "guess": 0.3}},
+        ),
+        data={"t": times, "x": 1 - np.exp(-0.4 * times) + 0.02 * random.standard_normal(21)},
+        initial={"x": 0.0},
+        noise={"x": {"sd": 0.02}},
+    )
+    result = odefit.fit(problem, SingleShooting(), jobs=1)
+    found = result.validate(problem.experiments[0])
+    assert found.one_step is not None
+    assert found.one_step.disturbance == 0.0
+    np.testing.assert_allclose(found.series[0].ahead, found.series[0].predicted, rtol=1e-6)

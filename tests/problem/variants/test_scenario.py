@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,14 @@ def test_every_mistake_of_a_scenario_is_told_with_its_place(
     for message in messages:
         assert any(message in one for one in told), told
     assert all(f'scenario "{fields.get("name", "new")}"' in one for one in told)
+
+
+def test_covariates_are_constants() -> None:
+    one = as_scenario({"constants": {"w": 2.0}, "covariates": {"age": "3*w"}})
+    assert one.constants == {"w": 2.0, "age": "3*w"}
+    assert not replace(one, name="other").covariates
+    with pytest.raises(InputError, match="covariates: constants has 'w', too"):
+        Scenario(constants={"w": 2.0}, covariates={"w": 3.0})
 
 
 def test_a_scenario_comes_from_an_experiment_or_a_mapping() -> None:

@@ -35,7 +35,9 @@ class Chains:
     times
         The grid of correlation times, increasing, shape (g,).
     true
-        The index of the correlation time of simulated noise. unknown The correlation time's
+        The index of the correlation time of simulated noise.
+    unknown
+        The correlation time's
         unknown; None if it is known.
     """
 

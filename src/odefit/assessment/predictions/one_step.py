@@ -10,16 +10,19 @@ grey-box models, Automatica 40, 2004, 225-237). Without disturbances the filter 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
 from odefit.assessment.outputs import noise_sds
+from odefit.assessment.predictions.obstacles import NoOneStep, Obstacle, obstacle_of
 from odefit.assessment.predictions.starting_values import known_noise, with_numbers
 from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
+from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import log_of_base
@@ -33,9 +36,6 @@ DISTURBANCES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 
 REFINEMENTS = 8
 """Number of further evaluations between the best of these and its neighbours."""
-
-MOST_STEPS = 600
-"""Largest number of measured times of a run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,34 +62,6 @@ class OneStep:
     mean_square: float
 
 
-class Obstacle(StrEnum):
-    """The reasons why there are no predictions one step ahead."""
-
-    ALGEBRAIC = "algebraic"
-    TRIGGERED = "triggered"
-    PERIODIC = "periodic"
-    STEADY = "steady"
-    AT_INFINITY = "at infinity"
-    LONG = "long"
-    CHANGED = "changed"
-    CENSORED = "censored"
-    NOISE = "noise"
-    CORRELATED = "correlated"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class NoOneStep:
-    """The reason for the absence of predictions one step ahead.
-
-    `name` is that of the observable, or of the constant that an event changes; it may be empty.
-    """
-
-    obstacle: Obstacle
-    experiment: str
-    name: str = ""
-
-
 @dataclass(frozen=True, eq=False)
 class _Measured:
     """The measurements of a run at one time: observables, their numbers in the series, values."""
@@ -111,7 +83,16 @@ class _Run:
     measured: Sequence[_Measured]
     sizes: Array
     span: float
+    changes: Sequence[tuple[float, Mapping[str, float]]]
     choice: EngineChoice = field(default=UNDECIDED)
+
+    def scalars(self, time: float, *, after: bool) -> dict[str, Any]:
+        """Return parameters and constants at a time, before or `after` the events of that time."""
+        found: dict[str, Any] = dict(self.condition.scalars)
+        for moment, changed in self.changes:
+            if moment < time or (after and moment == time):
+                found.update(changed)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +107,11 @@ def one_step_ahead(measured: Problem, vector: Array, unit: float) -> OneStep | N
 
     `vector` has the unknowns, `unit` multiplies the standard deviations of the noise. A reason is
     returned where a filter of this kind does not apply: with noise that is not normal, censored
-    values, algebraic equations, events that are triggered or change constants, steady states, very
-    many times, and where the model cannot be integrated.
+    values, algebraic equations, events that are triggered or give constants new values by states,
+    steady states, very many times, and where the model cannot be integrated.
     """
     for condition in measured.conditions:
-        obstacle = _obstacle(measured, condition)
+        obstacle = obstacle_of(measured, condition)
         if obstacle is not None:
             return obstacle
     runs = []
@@ -195,31 +176,20 @@ def _refined(function: Callable[[float], float], best: float) -> float:
     return size if function(size) < function(best) else best
 
 
-def _obstacle(problem: Problem, condition: Condition) -> NoOneStep | None:
-    """Return why a run cannot begin anew at each measurement; None if it can."""
-    states = set(problem.model.states)
-    noises = {name: problem.noise.get(name, Noise()) for name in condition.series}
-    changed = [name for _, assign in condition.events for name in assign if name not in states]
-    censored = [name for name, one in condition.series.items() if one.censored is not None]
-    correlated = [name for name, noise in noises.items() if noise.correlation is not None]
-    other = [name for name, noise in noises.items() if not noise.gaussian]
-    obstacles: list[tuple[Obstacle, bool | list[str]]] = [
-        (Obstacle.ALGEBRAIC, bool(problem.model.algebraic)),
-        (Obstacle.TRIGGERED, bool(condition.located)),
-        (Obstacle.PERIODIC, condition.repeated is not None),
-        (Obstacle.STEADY, bool(condition.steady_start)),
-        (Obstacle.AT_INFINITY, not np.isfinite(condition.times).all()),
-        (Obstacle.LONG, len(condition.times) > MOST_STEPS),
-        (Obstacle.CHANGED, changed),
-        (Obstacle.CENSORED, censored),
-        (Obstacle.CORRELATED, correlated),
-        (Obstacle.NOISE, other),
-    ]
-    for obstacle, found in obstacles:
-        if found:
-            name = found[0] if isinstance(found, list) else ""
-            return NoOneStep(obstacle, condition.name, name)
-    return None
+def _changes(numbers: Condition) -> list[tuple[float, Mapping[str, float]]]:
+    """Return the new values of parameters and constants by events, in the order of time."""
+    now: dict[str, Any] = dict(numbers.scalars)
+    found: list[tuple[float, Mapping[str, float]]] = []
+    for time, assign in numbers.events:
+        new = {
+            name: float(np.asarray(bound_value(value, now, (), NUMPY)))
+            for name, value in assign.items()
+            if name in now
+        }
+        if new:
+            now.update(new)
+            found.append((time, new))
+    return found
 
 
 def _run(problem: Problem, condition: Condition, vector: Array) -> _Run | None:
@@ -245,7 +215,8 @@ def _run(problem: Problem, condition: Condition, vector: Array) -> _Run | None:
     order = [forward.field.states.index(name) for name in states]
     sizes = np.sqrt(np.mean(course.states[:, order] ** 2, axis=0))
     span = max(float(condition.times[-1]) - condition.t0, 1e-300)
-    return _Run(forward, bound, start, _at_each_time(condition), sizes, span)
+    measured = _at_each_time(condition)
+    return _Run(forward, bound, start, measured, sizes, span, _changes(numbers))
 
 
 def _at_each_time(condition: Condition) -> list[_Measured]:
@@ -306,7 +277,14 @@ def _moved(run: _Run, x: Array, begin: float, end: float, done: bool) -> tuple[A
     events = tuple(
         (t, assign) for t, assign in run.condition.events if t > begin or (t == begin and not done)
     )
-    condition = replace(run.condition, t0=begin, events=events, times=np.array([end]), series={})
+    condition = replace(
+        run.condition,
+        t0=begin,
+        events=events,
+        times=np.array([end]),
+        series={},
+        scalars=run.scalars(begin, after=done),
+    )
     problem = copy(run.forward.problem)
     problem.conditions = (condition,)
     course = run.forward.of(problem).trajectory(x, None, np.array([end]), choice=run.choice)
@@ -328,7 +306,10 @@ def _outputs(
     All but the predictions are on the scale of the noise.
     """
     times = np.array([here.time])
-    condition = replace(run.condition, t0=here.time, events=(), times=times, series={})
+    scalars = run.scalars(here.time, after=run.condition.sees_events(here.time))
+    condition = replace(
+        run.condition, t0=here.time, events=(), times=times, series={}, scalars=scalars
+    )
     problem = copy(run.forward.problem)
     problem.conditions = (condition,)
     forward = run.forward.of(problem)

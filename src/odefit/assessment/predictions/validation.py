@@ -19,7 +19,8 @@ import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.outputs import evaluated
-from odefit.assessment.predictions.one_step import NoOneStep, OneStep, one_step_ahead
+from odefit.assessment.predictions.obstacles import NoOneStep
+from odefit.assessment.predictions.one_step import OneStep, one_step_ahead
 from odefit.assessment.predictions.prediction import LinearBands
 from odefit.assessment.predictions.starting_values import initial_values
 from odefit.common.arrays import Array

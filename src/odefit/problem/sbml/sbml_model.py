@@ -45,7 +45,9 @@ class SbmlEvent:
         Whether it happens even if the trigger becomes false again, through another event or during
         the delay.
     from_trigger_values
-        Whether new values are computed when the trigger became true. delay The delay after that, an
+        Whether new values are computed when the trigger became true.
+    delay
+        The delay after that, an
         expression evaluated when the trigger became true. priority An expression, or None; of
         events due at the same time, the one with the highest priority happens first.
     """
@@ -100,7 +102,9 @@ class SbmlModel:
     events
         Its events; those at the same time happen in this order, unless non-numeric priorities
         decide otherwise. names New names, by SBML identifier. translated Sentences on the
-        translation. start The value at the start of each state, computed constant and assigned
+        translation.
+    start
+        The value at the start of each state, computed constant and assigned
         name, in terms of others at the start; :meth:`at_start` combines them.
 
     Examples

@@ -75,7 +75,9 @@ def problem_from_mapping(
     source
         The name of the file, for messages.
     notes
-        Remarks on the conversion from another format. within The folder that must contain the data
+        Remarks on the conversion from another format.
+    within
+        The folder that must contain the data
         files; by default `directory`.
 
     Raises

@@ -23,13 +23,15 @@ class Scenario:
     Attributes
     ----------
     name
-        Its name in tables and figures, different from all experiments. like The name of the
+        Its name in tables and figures, different from all experiments.
+    like
+        The name of the
         experiment that it modifies; None for the first one. Unknowns that differ between
         experiments have the values of that one.
     initial
         Initial values that differ: numbers, or expressions in parameters and constants.
     constants
-        Constants and parameters that differ, in the same form. Covariates are constants.
+        Constants and parameters that differ, in the same form.
     inputs
         Inputs that differ, by name: a number where the input is constant, or a mapping with the
         lists ``t`` and ``value``.
@@ -45,11 +47,17 @@ class Scenario:
     dosing
         The action of dose records, a :class:`odefit.Doses` or a mapping of its fields.
     times
-        Times of the predictions; by default those of `data`, or of the experiment. t0 The time of
+        Times of the predictions; by default those of `data`, or of the experiment.
+    t0
+        The time of
         the initial values; by default that of the experiment.
     steady_state
         Whether it begins at a steady state, see :class:`odefit.Experiment`; by default as in the
-        experiment. source Its origin, for messages.
+        experiment.
+    source
+        Its origin, for messages.
+    covariates
+        Constants that differ, as `constants`, to which they are added.
 
     Examples
     --------
@@ -70,6 +78,21 @@ class Scenario:
     t0: float | None = None
     steady_state: bool | Cycle | None = None
     source: str | None = None
+    covariates: Mapping[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.covariates:
+            return
+        twice = self.covariates.keys() & self.constants.keys()
+        if twice:
+            raise InputError(
+                [
+                    f"covariates: constants has '{n}', too; keep one of the two"
+                    for n in sorted(twice)
+                ]
+            )
+        object.__setattr__(self, "constants", {**self.constants, **self.covariates})
+        object.__setattr__(self, "covariates", {})
 
 
 def as_scenario(value: Any) -> Scenario:

@@ -23,7 +23,7 @@ from odefit.problem.building.times import with_times
 from odefit.problem.calendars import calendar_of
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
-from odefit.reporting.driving import Driving, driving
+from odefit.reporting.driving import Driving, driving, event_times
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import MOST_ENTRIES, SCREEN, Canvas
 from odefit.reporting.figures.fit import PANEL_SIZE, check_until
@@ -79,6 +79,7 @@ def plot_predictions(
             for number, (run, bands) in enumerate(zip(found.runs, found.bands, strict=True)):
                 one = next(band for band in bands if band.name == name)
                 _draw_run(axes, run, one, colours[number], bands=len(found.runs) <= MANY_RUNS)
+                _mark_events(axes, event_times(found.problem, run.condition), one, colours[number])
             _label(axes, found.problem, name, found.runs, log_y)
         for axes, group in zip(panels[len(chosen) :], groups, strict=True):
             draw_driving(axes, [one for _, one in group], [colours[k] for k, _ in group])
@@ -163,8 +164,15 @@ def _driving_of(
     return list(groups.values())
 
 
+def _mark_events(axes: Axes, moments: Sequence[float], band: Band, colour: str) -> None:
+    times = band.times[np.isfinite(band.times)]
+    for moment in moments:
+        if times[0] <= moment <= times[-1]:
+            axes.axvline(moment, ymax=0.03, color=colour, linewidth=0.7, zorder=1)
+
+
 def _draw_run(axes: Axes, run: Run, band: Band, colour: str, *, bands: bool) -> None:
-    """Draw one curve, its measurements, the times of events and its `bands`."""
+    """Draw one curve, its measurements and its `bands`."""
     finite = np.isfinite(band.times)
     times = band.times[finite]
     for (low, high), alpha in ((band.prediction, 0.1), (band.confidence, 0.28)) if bands else ():
@@ -172,8 +180,6 @@ def _draw_run(axes: Axes, run: Run, band: Band, colour: str, *, bands: bool) -> 
             times, low[finite], high[finite], color=colour, alpha=alpha, linewidth=0, zorder=1.5
         )
     axes.plot(times, band.values[finite], color=colour, linewidth=1.4, zorder=3)
-    for moment in {t for t, _ in run.condition.events if times[0] <= t <= times[-1]}:
-        axes.axvline(moment, ymax=0.03, color=colour, linewidth=0.7, zorder=1)
     points, marker = measured_in(run, band.name)
     axes.plot(
         *points,
