@@ -54,3 +54,17 @@ def scaled() -> Problem:
 
 
 SCALED = {"k1": 0.7, "k2": 0.2, "s": 1.0, "A": 1.0}
+
+
+def theophylline() -> Problem:
+    """The concentration after an oral dose, as a sum of two exponentials."""
+    return Problem(
+        Model(ode={"a": "-th1*a", "b": "-th2*b"}, observables={"y": "th3*(a - b)"}),
+        data={"t": [0.0, 20.0], "y": [0.0, 1.0]},
+        parameters={"th1": {}, "th2": {}, "th3": {}},
+        initial={"a": 1.0, "b": 1.0},
+        noise={"y": {"sd": 1.0}},
+    )
+
+
+HORSE = {"th1": 0.05884, "th2": 4.298, "th3": 21.80}

@@ -7,12 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import odefit
 from odefit.designs.factors import factors_of
 from odefit.designs.information import InformationMap
 from odefit.designs.parts import Run
-from tests.designs.problems import RATES, SCALED, box_lucas, decay, initial_rates, scaled
+from tests.designs.problems import (
+    HORSE,
+    RATES,
+    SCALED,
+    box_lucas,
+    decay,
+    initial_rates,
+    scaled,
+    theophylline,
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -45,6 +55,57 @@ def test_the_planned_intervals_are_those_of_the_closed_form() -> None:
 def test_a_decay_is_measured_at_once_and_after_its_time_constant() -> None:
     found = odefit.design(decay(), {"k": 0.25, "A": 2.0}, times=(0, 20))
     assert found.times == pytest.approx([0.0, 4.0], abs=1e-3)
+
+
+def test_theophylline_in_a_horse_is_measured_at_three_times() -> None:
+    # A. C. Atkinson, K. Chaloner, A. M. Herzberg and J. Juritz, Biometrics 49, 1993, 325-337.
+    found = odefit.design(theophylline(), HORSE, times=(0, 20))
+    assert found.times == pytest.approx([0.2288, 1.3886, 18.417], abs=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "published"),
+    [
+        ("th3*(1/th1 - 1/th2)", [(0.2331, 0.0135), (17.6339, 0.9865)]),
+        ("log(th2/th1)/(th2 - th1)", [(0.1793, 0.6062), (3.5671, 0.3938)]),
+    ],
+)
+def test_one_quantity_is_best_measured_at_times_that_leave_others_open(
+    quantity: str, published: list[tuple[float, float]]
+) -> None:
+    """The area and the time of the peak, at two times for three unknowns (the same paper)."""
+    found = odefit.design(
+        theophylline(), HORSE, times=(0, 20), criterion="c", of=[quantity], count=10
+    ).continuous
+    assert found is not None
+    assert found.excess < 1e-3
+    for time, weight in published:
+        near = [p for p in found.points if abs(p.measurement.time - time) < 0.05]
+        total = sum(p.weight for p in near)
+        assert total == pytest.approx(weight, abs=4e-4)
+        mean = sum(p.weight * p.measurement.time for p in near) / total
+        assert mean == pytest.approx(time, abs=4e-3)
+    # Elfving's theorem: the variance is the square of the shortest way to the derivatives.
+    th = np.array(list(HORSE.values()))
+    t = np.linspace(0.0, 20.0, 4001)
+    rows = np.column_stack([
+        -th[2] * t * np.exp(-th[0] * t),
+        th[2] * t * np.exp(-th[1] * t),
+        np.exp(-th[0] * t) - np.exp(-th[1] * t),
+    ])  # fmt: skip
+    steps = np.diag(1e-6 * th)
+    values = [eval(quantity, {"log": np.log, "th1": a, "th2": b, "th3": c}) for a, b, c in (
+        *(th + steps), *(th - steps), th)]  # fmt: skip
+    slopes = (np.array(values[:3]) - np.array(values[3:6])) / (2e-6 * th)
+    scale = np.abs(rows).max(axis=0)
+    shortest = linprog(
+        np.ones(2 * len(t)),
+        A_eq=np.hstack([rows.T, -rows.T]) / scale[:, None],
+        b_eq=slopes / scale,
+    )
+    assert shortest.fun is not None
+    variance = shortest.fun**2 / (10 * values[6] ** 2)
+    assert math.exp(-found.value) == pytest.approx(variance, rel=1e-3)
 
 
 @pytest.mark.slow

@@ -140,3 +140,23 @@ def test_the_information_never_exceeds_its_mean_over_the_design() -> None:
     (first, _) = found.measurements
     near = abs(curve.times - first.time).argmin()
     assert curve.values[near] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_states_that_nobody_measures_are_no_candidates_by_themselves() -> None:
+    def problem(observables: dict[str, str] | None, noise: dict[str, Any]) -> odefit.Problem:
+        return odefit.Problem(
+            odefit.Model(ode={"a": "-k*a", "b": "k*a"}, observables=observables),
+            data={"t": [0.0, 9.0], "b" if observables is None else "y": [0.0, 1.0]},
+            parameters={"k": {}},
+            initial={"a": 1.0, "b": 0.0},
+            noise=noise,
+        )
+
+    found = odefit.design(problem(None, {"b": {"sd": 0.1}}), {"k": 0.5}, times=(0, 9))
+    assert found.times == pytest.approx([2.0], abs=1e-3)  # 1/k
+    both = {"a": {"sd": 0.1}, "b": {"sd": 0.2}}
+    found = odefit.design(problem(None, both), {"k": 0.5}, times=(0, 9))
+    assert {name for m in found.measurements for name in m.observables} == {"a"}
+    listed = problem({"u": "2*a", "y": "b"}, {"y": {"sd": 0.1}})
+    with pytest.raises(InputError, match="noise u: it is not given"):
+        odefit.design(listed, {"k": 0.5}, times=(0, 9))

@@ -49,7 +49,17 @@ def optimal_weights(
         found = _solved(atoms, smooth, effort, support, weights, tolerance)
         support, weights = found.support, found.weights
     assert found is not None
+    if found.excess > tolerance and of_one_quantity(aims):
+        # The best design of one quantity may leave other directions open, where the criterion has
+        # a kink; for one quantity it is the criterion E.
+        other = by_cutting_planes(atoms, aims[0], effort, found.support, found.weights)
+        return min(found, other, key=lambda weights: weights.excess)
     return found
+
+
+def of_one_quantity(aims: Aims) -> bool:
+    """Return whether a criterion is that of one quantity, at one vector of unknowns."""
+    return len(aims) == 1 and aims[0].selector.shape[1] == 1
 
 
 def _first(atoms: Atoms, effort: float) -> tuple[IntArray, Array]:

@@ -47,7 +47,7 @@ def by_cutting_planes(
             break
         proposed, bound, gradient, level = outcome
         gap = float(np.expm1(min(bound - best_value, 50.0)))
-        kink = Kink(gradient, level, max(gap, 0.0))
+        kink = Kink(gradient, level, bound)
         if gap < CLOSE:
             break
         # Half a step keeps the cuts near the optimum.

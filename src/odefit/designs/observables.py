@@ -24,7 +24,7 @@ def with_observables(
         The problem.
     texts
         Names of observables or of states, or new ones such as ``"total = x1 + x2"``; None for the
-        observables of the problem.
+        observables of the problem, without states that nobody measures or gives a noise.
     noise
         Noise of observables, in place of that of the problem: a standard deviation, a mapping of
         the fields of :class:`odefit.Noise`, or such an object.
@@ -36,7 +36,7 @@ def with_observables(
     """
     model = problem.given
     if texts is None:
-        texts = list(model.observables)
+        texts = _usual(problem, noise or {})
     added: dict[str, Expression] = {}
     names: list[str] = []
     for text in texts:
@@ -77,6 +77,19 @@ def with_observables(
         problem = Problem(other, **kept)
     _check_noise(problem, names)
     return problem, tuple(names)
+
+
+def _usual(problem: Problem, noise: Mapping[str, Any]) -> list[str]:
+    """Return the observables without states that stand there for want of a list of observables."""
+    model = problem.given
+    known = {name for name, one in problem.noise.items() if one.known or one.spread} | noise.keys()
+    measured = {name for condition in problem.conditions for name in condition.series}
+    kept = [
+        name
+        for name, formula in model.observables.items()
+        if name not in model.states or formula.text != name or name in known | measured
+    ]
+    return kept or list(model.observables)
 
 
 def _noise(name: str, value: Any) -> Any:

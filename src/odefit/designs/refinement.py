@@ -13,7 +13,8 @@ import numpy as np
 
 from odefit.common.arrays import Array, IntArray
 from odefit.designs.candidates import Pool, PoolMaker, Window
-from odefit.designs.continuous import optimal_weights
+from odefit.designs.continuous import TOLERANCE, of_one_quantity, optimal_weights
+from odefit.designs.cutting_planes import by_cutting_planes
 from odefit.designs.exact import Exchange, Limits
 from odefit.designs.factors import Factor, neighbours
 from odefit.designs.parts import Run
@@ -194,7 +195,31 @@ class Refinement:
         heavy = weights.weights > LIGHT / 10
         own = weights.weights[heavy]
         points = self._with_equal_runs(pool.points(weights.support[heavy]), own.tolist())
-        times = _clustered(points, own.tolist(), 10 * SAME * self.near.span)
+        checked, found = self._judged(pool, points, own, weights, aims, effort, 10 * SAME)
+        if found.excess <= max(10 * weights.excess, TOLERANCE):
+            return checked, found
+        # Where a design leaves directions open, points that are close may be needed apart.
+        apart, other = self._judged(pool, points, own, weights, aims, effort, 0.0)
+        if other.excess < found.excess:
+            checked, found = apart, other
+        if found.excess > TOLERANCE and of_one_quantity(aims):
+            support, shares = found.support, found.weights
+            other = by_cutting_planes(checked.atoms, aims[0], effort, support, shares)
+            found = min(found, other, key=lambda each: each.excess)
+        return checked, found
+
+    def _judged(
+        self,
+        pool: Pool,
+        points: Sequence[tuple[Run, int, float]],
+        own: Array,
+        weights: Weights,
+        aims: Aims,
+        effort: float,
+        reach: float,
+    ) -> tuple[Pool, Weights]:
+        """Return a design with points within a reach, relative to the span, merged."""
+        times = _clustered(points, own.tolist(), reach * self.near.span)
         merged: dict[tuple[int, int, float], float] = {}
         runs = list(dict.fromkeys(_hashable(run) for run, *_ in points))
         for (run, group, _), time, weight in zip(points, times, own, strict=True):

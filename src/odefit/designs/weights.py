@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -72,13 +73,13 @@ class Kink:
         The derivative of the criterion by the information, shape (n, n), relative to its value.
     level
         The mean of the derivatives by the shares of effort, if the design were optimal.
-    gap
-        The largest possible deficit of the criterion over the candidates of the proof.
+    bound
+        The value that the criterion cannot exceed over the candidates of the proof.
     """
 
     gradient: Array
     level: float
-    gap: float
+    bound: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +108,14 @@ def judged(
     np.add.at(numbers, support, weights * effort / atoms.costs[support])
     value, gradients = mean_value(aims, atoms.information(numbers))
     if kink is not None:
+        value = float(aims[0].values(atoms.information(numbers))[0])
         gradients = kink.gradient[None]
     derivatives = atoms.derivatives(gradients) * effort / atoms.costs
     if kink is None:
         mean = float(weights @ derivatives[support])
         return Weights(support, weights, value, float(derivatives.max()) - mean, derivatives, mean)
-    excess = max(float(derivatives.max()) - kink.level, 0.0) + kink.gap
+    gap = math.expm1(min(max(kink.bound - value, 0.0), 50.0))
+    excess = max(float(derivatives.max()) - kink.level, 0.0) + gap
     return Weights(support, weights, value, excess, derivatives, kink.level, kink)
 
 
