@@ -12,12 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.problem.binding import Computed
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.engine_choice import (
     UNDECIDED,
     EngineChoice,
@@ -27,11 +30,15 @@ from odefit.simulation.engines.engine_choice import (
 )
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.failure import Failure
+from odefit.simulation.engines.linear.forms import FEWEST, seem_linear
 from odefit.simulation.trajectories.located_map import LocatedMap
 from odefit.simulation.trajectories.periodic_state import PeriodicState
 from odefit.simulation.trajectories.shared_map import SharedMap, Trunk
 from odefit.simulation.trajectories.shared_segments import groups_with_equal_starts
 from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
+
+if TYPE_CHECKING:
+    from odefit.simulation.trajectories.linear_batch import LinearBatch
 
 
 class UnitOutcome(NamedTuple):
@@ -100,6 +107,7 @@ class ConditionsMap:
             limbs = range(len(shared.limbs))
             self._units += [_Unit(shared, k, first + 1 + k, first) for k in limbs]
             self._choices += 1 + len(limbs)
+        self._batches: list[tuple[LinearBatch, dict[int, int]]] | None = None
 
     @property
     def units(self) -> int:
@@ -130,11 +138,17 @@ class ConditionsMap:
         if not isinstance(first.part, SharedMap) and len(self._units) == 1:
             only = first.part(vector, None, choice)
             return only if isinstance(only, Failure) else [only]
-        trunks, known = _Trunks(), {}
+        trunks, known = _Trunks(), dict[int, UnitOutcome]()
         choices = choices_of(choice, self._choices)
         if choices is None:
-            known[0] = _integrate(first, vector, [plain(choice)] * self._choices, trunks, True)
+            alike = [plain(choice)] * self._choices
+            batched = range(self.units) if self.elsewhere is None else range(1)
+            known |= self._batched(batched, vector, alike)
+            if 0 not in known:
+                known[0] = _integrate(first, vector, alike, trunks, True)
             choices = [known[0].after] * self._choices
+        elif self.elsewhere is None:
+            known |= self._batched(range(self.units), vector, choices)
         begun, after = len(known), list(choices)
         if self.elsewhere is not None and self.units - begun > 1:
             numbers = range(begun, self.units)
@@ -155,13 +169,52 @@ class ConditionsMap:
         self, numbers: Iterable[int], vector: Array, choices: Sequence[EngineChoice]
     ) -> dict[int, UnitOutcome]:
         """Return the outcomes of units by number, up to the first failure."""
-        outcomes = {}
+        numbers, outcomes = list(numbers), dict[int, UnitOutcome]()
+        batched = self._batched(numbers, vector, choices)
         for number in numbers:
             unit = self._units[number]
-            outcomes[number] = _integrate(unit, vector, choices, self._trunks)
+            found = batched.get(number)
+            outcomes[number] = found or _integrate(unit, vector, choices, self._trunks)
             if isinstance(outcomes[number].found, Failure):
                 break
         return outcomes
+
+    def _batched(
+        self, numbers: Sequence[int], vector: Array, choices: Sequence[EngineChoice]
+    ) -> dict[int, UnitOutcome]:
+        """Return the outcomes of those units that are computed together."""
+        if self._batches is None:
+            self._batches = self._made_batches()
+        outcomes = dict[int, UnitOutcome]()
+        if not self._batches or cut_off().reached:
+            return outcomes
+        for batch, places in self._batches:
+            units = [number for number in numbers if number in places]
+            if not units:
+                continue
+            own = [choices[self._units[number].choice] for number in units]
+            chosen = np.array([places[number] for number in units])
+            for number, found in zip(units, batch(vector, chosen, own), strict=True):
+                if found is not None:
+                    at = self._units[number].number
+                    outcomes[number] = UnitOutcome({at: found}, found.choice, found.choice)
+        return outcomes
+
+    def _made_batches(self) -> list[tuple[LinearBatch, dict[int, int]]]:
+        """Return the units of linear equations that are computed together, by their places."""
+        alone = {
+            k: unit.part
+            for k, unit in enumerate(self._units)
+            if not isinstance(unit.part, SharedMap)
+        }
+        field = self._arguments[0]
+        if len(alone) < FEWEST or field.inputs or not seem_linear(field):
+            return []
+        if next(iter(alone.values())).propagation.closed_form() is None:
+            return []
+        from odefit.simulation.trajectories.linear_batch import batches_of
+
+        return batches_of(alone, self._known)
 
 
 class _Trunks:

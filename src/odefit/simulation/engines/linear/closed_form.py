@@ -197,15 +197,17 @@ class Eigenvectors:
         """Return the functions at times, with differences that begin at eigenvalues `rows`."""
         each, none = self.values, None
         exponentials = np.exp(each[:, None] * times)
-        integrals = times * _phi(each[:, None] * times) if self.forced else none
+        integrals = times * phi(each[:, None] * times) if self.forced else none
         if not len(self.moved):
             return Functions(exponentials, integrals, none, none)
         of_exponentials = np.empty((len(rows), len(times), len(each)), exponentials.dtype)
         for row, i in enumerate(rows.tolist()):
             of_exponentials[row] = _of_exponentials(each, i, times, exponentials).T
-        if not self.forced:
+        if integrals is None:
             return Functions(exponentials, integrals, of_exponentials, none)
-        of_integrals = _of_integrals(each, rows, times, integrals, of_exponentials)
+        one, g = each[rows, None, None], (integrals[rows][:, :, None], integrals.T[None])
+        pairs = one, each[None, None, :], times[None, :, None]
+        of_integrals = differences_of_integrals(*pairs, g, of_exponentials)
         return Functions(exponentials, integrals, of_exponentials, of_integrals)
 
     def states(self, coordinates: Complex) -> Array:
@@ -240,7 +242,7 @@ def _real(vectors: Complex, modes: Complex) -> Array:
     return np.asarray(vectors.real @ modes.real - vectors.imag @ modes.imag)
 
 
-def _phi(z: Complex) -> Complex:
+def phi(z: Complex) -> Complex:
     """Return (exp(z) - 1)/z, which is one at zero."""
     zero = z == 0.0
     return np.where(zero, 1.0, np.expm1(z) / np.where(zero, 1.0, z))
@@ -257,33 +259,32 @@ def _of_exponentials(eigenvalues: Complex, i: int, times: Array, exponentials: C
     row, column = np.nonzero(np.abs(difference) * times < CLOSE)
     first = np.minimum(row, i)
     later = np.where(row > i, 1.0, -1.0) * difference[row, 0] * times[column]
-    found[row, column] = times[column] * exponentials[first, column] * _phi(later)
+    found[row, column] = times[column] * exponentials[first, column] * phi(later)
     return found
 
 
-def _of_integrals(
-    eigenvalues: Complex, rows: IntArray, times: Array, integrals: Complex, of_exponentials: Complex
+def differences_of_integrals(
+    one: Complex, other: Complex, times: Array, g: tuple[Complex, Complex], of_exponentials: Complex
 ) -> Complex:
-    """Return divided differences of g over pairs of eigenvalues, shape (rows, k, n).
+    """Return divided differences of g over pairs of eigenvalues `one` and `other`.
 
     As l g(l) = exp(l t) - 1, they are (D - g(k))/l with D those of the exponentials, where l is
-    the larger one of a pair and k the other; a series where both are small.
+    the larger one of a pair and k the other; a series where both are small. `g` has the values at
+    `one` and `other`; the shapes of all broadcast against each other.
     """
-    one, other = eigenvalues[rows, None, None], eigenvalues[None, None, :]
-    t = times[None, :, None]
     larger = np.abs(one) >= np.abs(other)
-    of_other = np.where(larger, integrals.T[None], integrals[rows][:, :, None])
-    divisor = np.where(larger, one, other)
-    small = np.abs(divisor) * t < SMALL
+    of_other = np.where(larger, g[1], g[0])
+    divisor: Complex = np.where(larger, one, other)
+    small = np.abs(divisor) * times < SMALL
     found = (of_exponentials - of_other) / np.where(divisor == 0.0, 1.0, divisor)
     if small.any():
-        power, factor = np.ones_like(other), t**2 / 2.0
-        term = np.ones_like(one * other * t)
+        power, factor = np.ones_like(other), times**2 / 2.0
+        term = np.ones_like(one * other * times)
         total = factor * term
         for order in range(2, TERMS + 1):
             power = power * other
             term = one * term + power
-            factor = factor * t / (order + 1)
+            factor = factor * times / (order + 1)
             total = total + factor * term
         found = np.where(small, total, found)
     return found

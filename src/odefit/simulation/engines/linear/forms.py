@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odefit.common.arrays import Array
+from odefit.expressions.algebras import NUMPY
+from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.engine import Integration, SegmentSolution
 from odefit.simulation.engines.linear.closed_form import MOST_STATES, ClosedForm
@@ -38,6 +41,10 @@ MANY_STATES, OUTPUT = 5, 2_000.0
 in at most this time each, in ns: eigenvectors take longer for them."""
 
 SLOWER = 8.0  # the explicit engine's time for a part, relative to that of the Taylor method
+
+FEWEST = 4
+"""Smallest number of conditions, with as many unknowns each, that are computed together: fewer take
+the engines less time."""
 
 Key = tuple[VectorField, SensitivityPattern]
 
@@ -110,3 +117,23 @@ class LinearForms:
         from odefit.simulation.engines.linear.equations import linear_equations
 
         return linear_equations(field)
+
+
+def seem_linear(field: VectorField) -> bool:
+    """Return whether equations without inputs are linear in the states at random points.
+
+    It takes a few evaluations, where the coefficients take CasADi.
+    """
+    if field.algebraic or not field.smooth:
+        return False
+    rng = np.random.default_rng(0)
+    scalars = dict(zip(field.scalars, rng.uniform(0.5, 2.0, len(field.scalars)), strict=True))
+    x, y = rng.uniform(0.5, 2.0, (2, len(field.states)))
+
+    def rates(states: Array) -> Array:
+        values: dict[str, Any] = dict(zip(field.states, states, strict=True))
+        return np.array(field.rhs({**values, **scalars, TIME: 0.7}, NUMPY), dtype=float)
+
+    with np.errstate(all="ignore"):
+        at_x, at_y, at_both, at_zero = rates(x), rates(y), rates(x + y), rates(np.zeros(len(x)))
+        return bool(np.allclose(at_both + at_zero, at_x + at_y, rtol=1e-9, atol=1e-12))
