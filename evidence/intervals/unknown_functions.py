@@ -167,7 +167,7 @@ LAW: dict[str, Any] = {
 def _shaped(words: str, table: dict[str, Any]) -> Unknown:
     # Coefficients lie at bounds, where the guide says that bands are taken by profile.
     return Unknown(
-        f"the same, {words} and without a penalty; bands by profile",
+        f"growth after Monod, {words} and without a penalty; bands by profile",
         LAW | table,
         _culture,
         "mu",
@@ -228,7 +228,9 @@ PROBLEMS = {
     ),
     "growth-increasing": _shaped("increasing", {"shape": "increasing"}),
     "growth-concave": _shaped("concave", {"shape": "concave"}),
-    "growth-positive": _positive("the same, positive: its logarithm is estimated, smooth", {}),
+    "growth-positive": _positive(
+        "growth after Monod, positive: its logarithm is estimated, smooth", {}
+    ),
     "growth-positive-fine": _positive("the same with twelve knots instead of six", {"knots": 12}),
 }
 

@@ -15,6 +15,7 @@ from odefit.assessment.predictions.cross_validation import CrossValidationData, 
 from odefit.assessment.predictions.obstacles import MOST_STEPS, NoOneStep, Obstacle
 from odefit.assessment.predictions.validation import (
     SIGNIFICANT,
+    Undecided,
     ValidatedSeries,
     ValidationData,
     Verdict,
@@ -104,6 +105,15 @@ def measurement_table(found: ValidationData) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+UNDECIDED = {
+    Undecided.NOT_NORMAL: "the test needs normal noise without limits of quantification",
+    Undecided.CORRELATED: "the test needs noise that is not correlated in time",
+    Undecided.UNDETERMINED: "how far its predictions are uncertain is not known",
+    Undecided.NO_FREEDOM: "the fit leaves no degrees of freedom to tell the noise",
+}
+"""The reasons for the absence of a verdict, in words."""
+
+
 def verdict_sentence(found: ValidationData) -> str:
     """Return a sentence on whether a model predicts as well as it fits."""
     ratio = (
@@ -111,9 +121,9 @@ def verdict_sentence(found: ValidationData) -> str:
         f"variances of the noise, that of the fit {significant(found.fitted, DIGITS)}"
     )
     if found.verdict is Verdict.UNKNOWN:
+        reason = UNDECIDED.get(found.undecided or Undecided.UNDETERMINED)
         return (
-            f"Whether the model predicts as well as it fits is not decided: {ratio}, but how far "
-            "its predictions are uncertain is not known."
+            f"Whether the model predicts as well as it fits is not decided: {ratio}, but {reason}."
         )
     p = found.probability
     chance = f"p = {significant(p, DIGITS)}" if p >= 1e-4 else "p < 0.0001"
@@ -185,7 +195,8 @@ def validation_notes(found: ValidationData) -> Iterator[str]:
         if one.autocorrelation > limit or one.runs < SIGNIFICANT:
             yield (
                 f"the residuals of {where} run in a pattern (autocorrelation "
-                f"{significant(one.autocorrelation, DIGITS)}), as those of a wrong model do"
+                f"{significant(one.autocorrelation, DIGITS)}, p of their changes of sign "
+                f"{significant(one.runs, DIGITS)}), as those of a wrong model do"
             )
         if abs(one.bias) > 2.0 * max(1.0, math.sqrt(one.reduced_chi_square)) / math.sqrt(
             len(one.times)

@@ -10,7 +10,7 @@ import pytest
 
 import odefit
 from odefit import Experiment, InputError, Model, Problem, Result, Scenario, SingleShooting
-from odefit.assessment.predictions.validation import Verdict, runs_probability
+from odefit.assessment.predictions.validation import Undecided, Verdict, runs_probability
 
 K, B, SD = 0.5, 2.0, 0.1
 TIMES = np.linspace(0.5, 8.0, 10)
@@ -235,3 +235,31 @@ def test_an_unknown_of_one_experiment_alone_cannot_be_predicted() -> None:
     found = odefit.fit(problem, SingleShooting(), jobs=1)
     with pytest.raises(InputError, match=r"without u = 1, nothing tells b\[u = 1\]"):
         found.cross_validate(jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("noise", "reason", "words"),
+    [
+        ({"sd": SD, "lower_limit": 0.3}, Undecided.NOT_NORMAL, "the test needs normal noise"),
+        ({"sd": SD, "correlation": "ou", "correlation_time": 1.0}, Undecided.CORRELATED, "in time"),
+        ({"sd": SD}, None, "predicts as well"),
+    ],
+)
+def test_the_absence_of_a_verdict_has_a_reason(
+    noise: dict[str, Any], reason: Undecided | None, words: str
+) -> None:
+    random = np.random.default_rng(4)
+    values = np.exp(-K * TIMES)
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        experiments=[Experiment("one", {"t": TIMES, "x": values}, t0=0.0)],
+        parameters={"k": {"guess": K}},
+        initial={"x": 1.0},
+        noise={"x": noise},
+    )
+    result = odefit.fit(problem, SingleShooting(), jobs=1)
+    new = {"t": TIMES, "x": values + 0.05 * random.standard_normal(10)}
+    found = result.validate(Experiment("two", new, t0=0.0), one_step=False)
+    assert found.undecided is reason
+    assert (found.verdict is Verdict.UNKNOWN) == (reason is not None)
+    assert words in found.sentence

@@ -52,6 +52,15 @@ class Verdict(Enum):
     UNKNOWN = "unknown"
 
 
+class Undecided(Enum):
+    """The reasons for the absence of a verdict."""
+
+    NOT_NORMAL = "not normal"
+    CORRELATED = "correlated"
+    UNDETERMINED = "undetermined"
+    NO_FREEDOM = "no freedom"
+
+
 @dataclass(frozen=True, eq=False)
 class ValidatedSeries:
     """New measurements of one observable in one run, shape (n,), and the model's values.
@@ -114,6 +123,8 @@ class ValidationData:
         The unit of the times; it may be empty.
     no_one_step
         The reason why there are no predictions one step ahead that were asked for.
+    undecided
+        The reason for the absence of a verdict.
     """
 
     series: tuple[ValidatedSeries, ...]
@@ -127,6 +138,7 @@ class ValidationData:
     one_step: OneStep | None = None
     time_unit: str = ""
     no_one_step: NoOneStep | None = None
+    undecided: Undecided | None = None
 
     @property
     def count(self) -> int:
@@ -238,14 +250,20 @@ def _compared(
     inside = np.concatenate([(s.low <= s.measured) & (s.measured <= s.high) for s in series])
     known = np.concatenate([np.isfinite(s.low) for s in series])
     degrees = max(len(every) - len(freed), 1)
-    probability = math.nan
-    correlated = any(noise.correlation is not None for noise in problem.noise.values())
-    if forward.gaussian and not correlated:
+    probability, undecided = math.nan, None
+    if any(noise.correlation is not None for noise in problem.noise.values()):
+        undecided = Undecided.CORRELATED
+    elif not forward.gaussian:
+        undecided = Undecided.NOT_NORMAL
+    else:
         covariance = np.eye(len(every)) + bands.covariance_of(np.concatenate(slopes))
         probability = _probability(covariance, every, degrees, deviance.degrees)
-    verdict = Verdict.UNKNOWN
-    if math.isfinite(probability):
-        verdict = Verdict.WORSE if probability < SIGNIFICANT else Verdict.AS_WELL
+        if not math.isfinite(probability):
+            known_errors = np.isfinite(covariance).all()
+            undecided = Undecided.NO_FREEDOM if known_errors else Undecided.UNDETERMINED
+    verdict = Verdict.WORSE if probability < SIGNIFICANT else Verdict.AS_WELL
+    if undecided is not None:
+        verdict = Verdict.UNKNOWN
     rows = [block.rows for block in forward.series_rows]
     of_fit = np.concatenate([evaluation.residuals[r] for r in rows]) / unit
     left = deviance.degrees if math.isfinite(deviance.degrees) else len(of_fit) - len(vector)
@@ -261,6 +279,7 @@ def _compared(
         ahead,
         problem.time_unit,
         asked if isinstance(asked, NoOneStep) else None,
+        undecided,
     )
 
 
