@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from odefit import Model, MultiStart, Problem
 from odefit.common.arrays import Array
 from odefit.fitting import other_hills
 from odefit.fitting.other_hills import candidates, exchanged, off_bounds
-from odefit.fitting.other_speeds import other_speeds, speed_powers
-from odefit.simulation import ForwardMap
+from odefit.fitting.other_speeds import other_speeds
+from odefit.fitting.places import refitted
+from odefit.fitting.speed_powers import speed_powers
+from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 WIDE = {"lower": 0.01, "upper": 100.0}
@@ -74,9 +77,9 @@ def test_there_are_no_speeds_without_cycles_or_with_given_times(rate: str, why: 
     problem = Problem(
         Model(ode={"x": rate}), {"t": times, "x": np.exp(-times)}, {"k": WIDE}, {"x": 1.0}
     )
-    assert candidates(ForwardMap(problem), np.array([1.0]), (100.0, 100.0), lambda: False) == [], (
-        why
-    )
+    assert (
+        candidates(ForwardMap(problem), np.array([1.0]), lambda _: True, 100.0, lambda: False) == []
+    ), why
 
 
 def test_without_cycles_no_sensitivities_are_integrated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +105,7 @@ def test_aliases_of_an_orbit_fit_as_well_and_begin_elsewhere() -> None:
     forward = ForwardMap(problem)
     best = forward.cost(truth)
     found = [
-        c for c in candidates(forward, truth, (120.0, 0.0), lambda: False) if c.cost < best + 4
+        c for c in other_speeds(forward, truth, lambda cost: cost < best + 8) if c.cost < best + 4
     ]
     frequencies = sorted(math.sqrt(c.vector[0] * c.vector[3]) for c in found)
     own = math.sqrt(truth[0] * truth[3])
@@ -132,6 +135,63 @@ def test_all_aliases_are_found_from_one_start_whatever_the_seed() -> None:
         assert sorted(s.vector[0] for s in result.fitting) == pytest.approx(right, abs=0.05)
 
 
+def orbit(guess: float) -> Problem:
+    """An oscillation with an unknown phase, sampled at equal distances."""
+    times = np.arange(14.0) + 0.5
+    noise = np.random.default_rng(3).standard_normal(len(times))
+    beginning = {"lower": -3.0, "upper": 3.0}
+    return Problem(
+        Model(ode={"x": "w*v", "v": "-w*x"}),
+        {"t": times, "x": np.cos(times + 0.4) + 0.1 * noise},
+        {"w": {"lower": 0.2, "upper": 14.0, "guess": guess}},
+        {"x": {**beginning, "guess": 0.9}, "v": {**beginning, "guess": -0.3}},
+        noise={"x": {"sd": 0.1}},
+        t0=0.0,
+    )
+
+
+@pytest.mark.parametrize("guess", [1.0, 2 * math.pi + 1.0])
+def test_the_same_answers_are_found_from_any_of_them_and_the_slowest_is_shown(guess: float) -> None:
+    """A motion that is the same backwards has aliases on both sides of each number of cycles."""
+    turn = 2 * math.pi
+    result = odefit.fit(orbit(guess), MultiStart(starts=1), jobs=1)
+    right = [1.0, turn - 1.0, turn + 1.0, 2 * turn - 1.0, 2 * turn + 1.0]
+    assert sorted(s.vector[0] for s in result.fitting) == pytest.approx(right, abs=0.05)
+    assert result.params["w"].value == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_motion_that_dies_away_has_no_aliases() -> None:
+    times = np.arange(14.0)
+    problem = Problem(
+        Model(ode={"x": "v", "v": "-k*x - g*v"}),
+        {"t": times, "x": np.exp(-0.2 * times) * np.cos(times)},
+        {"k": WIDE, "g": WIDE},
+        {"x": {"lower": -3.0, "upper": 3.0}, "v": {"lower": -3.0, "upper": 3.0}},
+        noise={"x": {"sd": 0.1}},
+        t0=0.0,
+    )
+    powers = speed_powers(ForwardMap(problem), np.array([1.04, 0.4, 1.0, -0.2]))
+    assert powers is not None
+    assert not powers.periodic
+    steady = speed_powers(ForwardMap(orbit(1.0)), np.array([1.0, 0.9, -0.3]))
+    assert steady is not None
+    assert steady.periodic
+    assert steady.period == pytest.approx(2 * math.pi, rel=1e-4)
+
+
+def test_a_cost_that_is_rounding_alone_promises_nothing() -> None:
+    times = np.arange(4.0)
+    problem = Problem(
+        Model(ode={"x": "-k*x"}), {"t": times, "x": np.exp(-times)}, {"k": WIDE}, {"x": 1.0}
+    )
+    forward, place = ForwardMap(problem), np.array([1.0])
+    at = forward.evaluate(place)
+    assert isinstance(at, Evaluation)
+    huge = replace(at, cost=0.5e250, residuals=np.full(4, 0.5e125), jacobian=np.full((4, 1), 1e125))
+    assert refitted(problem, place, huge)[0] == math.inf
+    assert math.isfinite(refitted(problem, np.array([1.2]), at)[0])
+
+
 @pytest.mark.slow
 def test_a_dense_series_is_scanned_at_few_times_and_shows_the_same_speeds() -> None:
     """One oscillator is fitted to the sum of two, and may follow either."""
@@ -147,7 +207,7 @@ def test_a_dense_series_is_scanned_at_few_times_and_shows_the_same_speeds() -> N
         t0=0.0,
     )
     forward, answer = ForwardMap(problem), np.array([1.0, 1.0, 0.0])
-    found = other_speeds(forward, answer, 1000.0)
+    found = other_speeds(forward, answer, lambda _: False)
     lowest = min(found, key=lambda candidate: candidate.cost)
     assert lowest.vector[0] == pytest.approx(1.5, abs=0.05)
     # The expected cost is that of all values, up to the noise of those that were looked at.

@@ -10,9 +10,18 @@ import numpy as np
 import pytest
 
 import odefit
-from odefit import MultiStart, Problem, Result
+from odefit import MultiStart, Problem, Result, SingleShooting
 from odefit.assessment.profiles.parts import Verdict
+from odefit.common.arrays import Array
+from odefit.fitting.fit_result import result_of
+from odefit.fitting.fit_stages import Wanted
+from odefit.fitting.other_optima import _Search
+from odefit.methods.estimate import Status
+from odefit.methods.running.control import Control
+from odefit.reporting.notices import notice_sentence
 from odefit.result_data.notices import NoticeKind
+
+WANTED = Wanted(0.95, True, True, False, "as-is")
 
 TIMES = np.arange(12.0)
 TRUTH = 1.0
@@ -99,3 +108,35 @@ def test_equal_solutions_have_profiles_of_both() -> None:
     (profile,) = fitted(0.0).profile(jobs=1).profiles
     assert len(profile.intervals) == 2
     assert sum(profile.intervals[0]) + sum(profile.intervals[1]) == pytest.approx(4 * math.pi)
+
+
+def test_a_limit_that_ends_the_search_for_other_solutions_is_told_and_nothing_has_converged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The limit passes before the second place that follows from the answer."""
+    follow = _Search.follow
+
+    def slow(self: _Search, vector: Array, index: int) -> bool:
+        follow(self, vector, index)
+        self.cut = True
+        return False
+
+    monkeypatch.setattr(_Search, "follow", slow)
+    monkeypatch.setattr(Control, "out_of_time", property(lambda self: self.deadline is not None))
+    problem = oscillation(0.0)
+    control = Control(jobs=1, deadline=0.0)
+    estimate = SingleShooting().solve(problem.with_unknowns(guess={"w": 1.0}), Control(jobs=1))
+    result = result_of(problem, SingleShooting(), estimate, control, 0.0, WANTED)
+    assert result.status is Status.TIME_LIMIT
+    (notice,) = [n for n in result.notices if n.kind is NoticeKind.SOLUTIONS_CUT]
+    assert notice_sentence(notice).startswith("The time limit ended the search for other solutions")
+
+
+def test_places_that_follow_from_the_answer_are_tried_however_short_the_search_was() -> None:
+    """One start, whose evaluations would allow for hardly any others."""
+    problem = oscillation(0.0)
+    for guess in (1.0, 5.3):
+        start = {"w": guess}
+        result = odefit.fit(problem, SingleShooting(), start=start, jobs=1)
+        assert alias(result) == pytest.approx([TRUTH, 2 * math.pi - TRUTH], abs=0.1)
+        assert result.params["w"].value == pytest.approx(TRUTH, abs=0.1)

@@ -38,6 +38,7 @@ def fit_notices(
     equal: Sequence[Solution],
     near: Sequence[Solution],
     complete: Completeness | None,
+    solutions_cut: bool = False,
 ) -> tuple[Notice, ...]:
     """Return the notices for the user of a fit, in the order of its warnings."""
     forward = ForwardMap(problem) if found is None else found.forward
@@ -57,6 +58,7 @@ def fit_notices(
         *_texts(NoticeKind.NO_CERTIFICATE, filter(None, unproved)),
         *([Notice(NoticeKind.NOT_ASSESSED)] if unassessed else []),
         *ambiguity(problem, equal, near, complete),
+        *([Notice(NoticeKind.SOLUTIONS_CUT)] if solutions_cut else []),
         *_searched_elsewhere(estimate.doubt, uncertainty),
         *_failed_starts(estimate),
     )

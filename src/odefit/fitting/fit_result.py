@@ -272,6 +272,8 @@ def _ending(state: FitState) -> FitState:
         early=early,
         corroborated=state.corroborated,
     )
+    if state.solutions_cut and status is Status.CONVERGED:
+        status = state.control.early  # a limit has kept evidence from the answer
     return replace(state, status=status, message=message, reasons=reasons)
 
 
@@ -355,6 +357,7 @@ def _notices(state: FitState) -> FitState:
         equal=state.equal,
         near=state.near,
         complete=state.complete,
+        solutions_cut=state.solutions_cut,
     )
     return replace(state, notices=notices)
 

@@ -82,6 +82,8 @@ class FitState:
     """The solutions that fit as well as the best."""
     polished: tuple[Start, ...] = ()
     """Other optima whose deviance is within the limit of the likelihood ratio."""
+    solutions_cut: bool = False
+    """True if a limit ended the search for these."""
     near: tuple[Solution, ...] = ()
     """The solutions that fit less well than the best, but within that limit."""
     assessment: Assessment = field(default_factory=Assessment)

@@ -19,11 +19,11 @@ from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
-EXCHANGES = 10
-"""Largest number of pairs of unknowns that are exchanged."""
+EXCHANGES, FEW_EXCHANGES = 10, 4
+"""Largest number of pairs of unknowns that are exchanged, and the number after a short search."""
 
-MANY = 40
-"""Fewest evaluations left, besides other speeds, for taking unknowns off their bounds."""
+MANY = 15
+"""Fewest evaluations allowed after the search for taking unknowns off their bounds."""
 
 UNLIKE = 0.2
 """Smallest relative difference of two unknowns that are worth exchanging."""
@@ -32,21 +32,23 @@ UNLIKE = 0.2
 def candidates(
     forward: ForwardMap,
     vector: Array,
-    budgets: tuple[float, float],
+    fits: Callable[[float], bool],
+    budget: float,
     stop: Callable[[], bool],
 ) -> list[Candidate]:
     """Return places where other optima may lie, the most promising first.
 
-    `budgets` are the evaluations of the model allowed for other speeds, and for exchanges and
-    unknowns off their bounds; the latter need many from each place.
+    `fits` returns whether a place with a cost promises to fit. `budget` is the number of
+    evaluations allowed after the search: exchanges take one each, and unknowns off their bounds
+    many.
     """
-    for_speeds, for_others = budgets
+    exchanges = int(np.clip(budget, FEW_EXCHANGES, EXCHANGES))
     found = [
-        *other_speeds(forward, vector, for_speeds),
-        *exchanged(forward, vector, int(min(EXCHANGES, for_others / 4)), stop),
+        *other_speeds(forward, vector, fits),
+        *exchanged(forward, vector, exchanges, stop),
     ]
     found.sort(key=lambda candidate: candidate.cost)
-    return found + (off_bounds(forward.problem, vector) if for_others >= MANY else [])
+    return found + (off_bounds(forward.problem, vector) if budget >= MANY else [])
 
 
 def exchanged(

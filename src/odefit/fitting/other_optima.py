@@ -7,9 +7,10 @@ values of the unknowns, is another solution that fits.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from odefit.common.effects import undetermined
 from odefit.fitting.fit_stages import FitState
 from odefit.fitting.other_hills import candidates
 from odefit.fitting.places import Candidate
-from odefit.fitting.solutions import DISTANCE
+from odefit.fitting.solutions import DISTANCE, MAX_SOLUTIONS
 from odefit.methods.bounded_problem import with_bounds
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, close
@@ -55,7 +56,13 @@ HOPEFUL = 30.0
 """Largest deviance, relative to the limit, that a place may predict or keep after some steps."""
 
 SURE = 3.0
-"""Largest deviance, relative to the limit, that a place may predict after the time limit."""
+"""Largest deviance, relative to the limit, of a place that promises to fit."""
+
+BETTER = 0.1
+"""Deviance below that of the answer, relative to the limit, of places that promise a better one."""
+
+ANSWERS = 3
+"""Most answers, each better than the one before, from which other optima are looked for."""
 
 FIRST = 15
 """Evaluations of the first steps from a place."""
@@ -76,16 +83,41 @@ def with_other_ends(state: FitState) -> bool:
 
 
 def with_other_optima(state: FitState) -> FitState:
-    """Polish other ends that may fit within the noise; a better one becomes the answer."""
-    old = state.answer
-    polished = other_optima(old, state.estimate, state.wanted.level, state.control)
-    first = next(iter(polished), old.start)
-    if first.cost < old.start.cost and not CostTolerance.of(old.forward).same(first, old.start):
-        found = answer_by(old.forward, first, state.estimate, state.control, True)
-        if isinstance(found, Answer):
-            within = _within_noise(found, (*polished, old.start), state.wanted.level)
-            return replace(state, found=found, polished=within)
-    return replace(state, polished=polished)
+    """Polish other ends that may fit within the noise; a better one becomes the answer.
+
+    Of motions that fit equally well the slowest one is the answer, whichever the search has found.
+    Places where other optima lie follow from the answer, and so from a new one as well.
+    """
+    level, answer, cut = state.wanted.level, state.answer, False
+    known: tuple[Start, ...] = ()
+    for _ in range(ANSWERS):
+        found = other_optima(answer, state.estimate, level, state.control, known)
+        cut = cut or found.cut
+        polished = found.optima
+        first = _preferred(answer, found)
+        if first is None:
+            break
+        new = answer_by(answer.forward, first, state.estimate, state.control, True)
+        if not isinstance(new, Answer):
+            break
+        polished = known = _within_noise(new, (*polished, answer.start), level)
+        answer = new
+    cut = cut and state.control.out_of_time and not state.control.interrupted.is_set()
+    return replace(state, found=answer, polished=polished, solutions_cut=cut)
+
+
+def _preferred(answer: Answer, found: OtherOptima) -> Start | None:
+    """Return the optimum that is better than the answer, or as good and slowest, if any."""
+    tolerance = CostTolerance.of(answer.forward)
+    lowest = next(iter(found.optima), answer.start)
+    if lowest.cost < answer.start.cost and not tolerance.same(lowest, answer.start):
+        return lowest
+    slower = [
+        s
+        for s in found.optima
+        if found.speeds.get(s.index, 1.0) < 1.0 and tolerance.same(s, answer.start)
+    ]
+    return min(slower, key=lambda s: found.speeds[s.index], default=None)
 
 
 def _within_noise(answer: Answer, optima: Sequence[Start], level: float) -> tuple[Start, ...]:
@@ -139,12 +171,32 @@ def with_fitting(state: FitState) -> FitState:
     return replace(state, solutions=tuple(described.get(id(s), s) for s in state.solutions))
 
 
-def other_optima(
-    answer: Answer, estimate: Estimate, level: float, control: Control
-) -> tuple[Start, ...]:
-    """Return optima besides the answer whose deviance is within the limit, the lowest first.
+@dataclass(frozen=True)
+class OtherOptima:
+    """Optima besides an answer, the lowest first.
 
-    Each has the index of its start; starts at places derived from the answer have further indices.
+    `speeds` of their motions relative to the answer are by the number of the start; `cut` is true
+    if a limit or an interruption left out some.
+    """
+
+    optima: tuple[Start, ...]
+    speeds: Mapping[int, float]
+    cut: bool
+
+
+def other_optima(
+    answer: Answer,
+    estimate: Estimate,
+    level: float,
+    control: Control,
+    known: Sequence[Start] = (),
+) -> OtherOptima:
+    """Return optima besides the answer whose deviance is within the limit.
+
+    Places that follow from the answer and promise to fit come first, whatever the search has cost,
+    so that they depend on the answer alone; then ends of the search, and other such places, until
+    their share of the evaluations is used up. Each optimum has the index of its start; starts at
+    places have further indices. `known` are optima that are kept, after an answer that they led to.
     Differences of unknowns that the data do not determine are ignored. An optimum better than the
     answer is included.
     """
@@ -152,47 +204,64 @@ def other_optima(
     deviance = Deviance.of(forward, best.vector, answer.evaluation)
     limit = deviance.limit(level)
     if not (math.isfinite(limit) and deviance.variance > 0) or best.nodes is not None:
-        return ()
+        return OtherOptima((), {}, False)
+    large = many_sensitivities(forward.problem)
+    if control.interrupted.is_set() or (large and control.out_of_time):
+        return OtherOptima(tuple(known), {}, True)
     share = SHARE * sum(start.evaluations for start in estimate.starts)
-    left = max(LEAST, share)
-    search = _Search(answer, deviance, limit, control, left)
-    for end in _ends(estimate):
+    search = _Search(answer, deviance, limit, control, known)
+    # What follows directly from the answer is worth the seconds from the limit to the cut-off.
+    search.control = control if large else replace(control, deadline=None)
+
+    def fits(cost: float) -> bool:
+        return deviance.at(cost) <= SURE * limit
+
+    try:
+        with interruptible(control):
+            places = candidates(forward, best.vector, fits, share, search.control.should_stop)
+    except CutOffError:
+        return OtherOptima(search.optima, {}, True)
+    numbers = itertools.count(1 + max((s.index for s in (*estimate.starts, *known)), default=0))
+    better = [p for p in places if deviance.at(p.cost) < -BETTER * limit]
+    others = sorted((p for p in places if fits(p.cost)), key=lambda p: p.speed)
+    sure = [*better, *(p for p in others if p not in better)][:MAX_SOLUTIONS]
+    speeds: dict[int, float] = {}
+    for k, place in enumerate(sure):
+        speeds[number := next(numbers)] = place.speed
+        if not search.from_place(place, number):
+            return OtherOptima(search.optima, speeds, True)
+        found = OtherOptima(search.optima, speeds, False)
+        last = k + 1 >= len(better) and (place in better or place.speed < 1.0)
+        if last and _preferred(answer, found) is not None:
+            return found  # faster motions take longer, and follow from the new answer
+    search.control, search.left = control, max(LEAST, share)
+    for end in () if known else _ends(estimate):
         height = deviance.at(end.cost)
         if height > (limit if end.status is Status.CONVERGED else REACH * limit):
             continue
         if not search.follow(end.vector, end.index):
             break
-    late = control.out_of_time and not control.interrupted.is_set()
-    if late and many_sensitivities(forward.problem):
-        search.left = 0.0
-    if search.left > 0 and (late or not search.over):
-        # Places that follow directly from the answer are worth the seconds from limit to cut-off.
-        search.control = replace(control, deadline=None) if late else control
-        try:
-            with interruptible(control):
-                budgets = search.left, 0.0 if late else share
-                places = candidates(forward, best.vector, budgets, search.control.should_stop)
-        except CutOffError:
-            places = []
-        first = 1 + max((start.index for start in estimate.starts), default=0)
-        for k, place in enumerate(places):
-            promised = deviance.at(place.cost)
-            if place.held is None and promised > (SURE if late else HOPEFUL) * limit:
-                continue
-            if not search.from_place(place, first + k):
-                break
-    return tuple(sorted(search.found, key=lambda s: (s.cost, s.index)))
+    for place in places:
+        hopeful = place.held is not None or deviance.at(place.cost) <= HOPEFUL * limit
+        if place not in sure and hopeful and not search.from_place(place, next(numbers)):
+            break
+    return OtherOptima(search.optima, speeds, search.cut)
 
 
 class _Search:
     """Polishes ends and places within `left` evaluations of the model."""
 
     def __init__(
-        self, answer: Answer, deviance: Deviance, limit: float, control: Control, left: float
+        self,
+        answer: Answer,
+        deviance: Deviance,
+        limit: float,
+        control: Control,
+        known: Sequence[Start],
     ) -> None:
         problem = answer.forward.problem
-        self.left = left
-        self.found: list[Start] = []
+        self.left = math.inf
+        self.found: list[Start] = list(known)
         self._forward, self.control = answer.forward, control
         self._deviance, self._limit = deviance, limit
         self._objective = answer.evaluation.objective
@@ -200,13 +269,22 @@ class _Search:
         at = sizes_at(problem, answer.start.vector)
         self._ignored = undetermined(answer.evaluation.information, at)
         self._blocks = Blocks.around(answer.forward, answer.start.vector)
-        self._tried: list[Array] = [answer.start.vector]
-        self._known: list[Array] = [answer.start.vector]
+        self._tried: list[Array] = [answer.start.vector, *(s.vector for s in known)]
+        self._known: list[Array] = list(self._tried)
+        self.cut = False  # whether the control has ended it
 
     @property
     def over(self) -> bool:
-        """True if no evaluations are left."""
-        return self.left <= 0 or self.control.should_stop()
+        """True if no evaluations are left, or the run is to end."""
+        if self.left <= 0:
+            return True
+        self.cut = self.cut or self.control.should_stop()
+        return self.cut
+
+    @property
+    def optima(self) -> tuple[Start, ...]:
+        """The optima found so far, the lowest first."""
+        return tuple(sorted(self.found, key=lambda s: (s.cost, s.index)))
 
     def from_place(self, place: Candidate, index: int) -> bool:
         """Follow a place with an expected optimum for as long as its cost stays as predicted."""
@@ -299,6 +377,7 @@ class _Search:
             with interruptible(self.control):
                 return search.run(forward, index, vector, self.control)
         except CutOffError:
+            self.cut = True
             return None
 
     def _close(self, vector: Array, others: Sequence[Array], distance: float) -> bool:

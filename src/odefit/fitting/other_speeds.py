@@ -8,16 +8,17 @@ shows how well each speed fits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
 
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import TIME
 from odefit.fitting.places import Candidate, refitted
-from odefit.problem.binding import bound_value
+from odefit.fitting.speed_powers import POINTS, Powers, speed_powers
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 from odefit.problem.variants.thinning import with_fewer_times
@@ -25,17 +26,8 @@ from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.trajectories.trajectory import Trajectory
 
-POINTS, SPEEDS = 400, 600
-"""Points of the long trajectory that shows its dependence on speed, and most speeds to try."""
-
-LIKE_TIME = 0.05
-"""Largest relative residual for a change of the unknowns that only changes the speed."""
-
-ROUNDED = 0.1
-"""Largest distance of an exponent from a multiple of one half that counts as equal."""
-
-STEP = 1e-6
-"""Time shift for the slopes of observables, relative to the time span of the data."""
+SPEEDS = 600
+"""Most speeds to try."""
 
 PHASE = 0.35
 """Difference of the phase at the last measurement between two speeds, in radians."""
@@ -54,20 +46,25 @@ EQUIDISTANT = 0.99
 """Measurements whose distances agree within this ratio count as equally spaced."""
 
 ALIASES, AROUND = 20, 6
-"""Number of faster aliases of equally spaced measurements, and of speeds around each."""
+"""Number of faster and of slower aliases of equally spaced measurements, and of speeds on each side
+of one. All are tried only if the nearest ones fit."""
+
+LENGTHS = 25.0
+"""Fastest speed, and so the length of the trajectory in lengths of the data. It does not depend on
+the search, so that the places found depend on the answer alone."""
 
 MOST_TIMES = 200
 """Most times of a condition at which speeds are compared. Values at the others say little more of
 a motion, and six hundred speeds at each of them would be a million points of the trajectory."""
 
-SPEED_SHARE = 0.5
-"""Share of the evaluations for the long trajectory, one for each length of the data."""
 
-
-def other_speeds(forward: ForwardMap, vector: Array, evaluations: float) -> list[Candidate]:
+def other_speeds(
+    forward: ForwardMap, vector: Array, fits: Callable[[float], bool]
+) -> list[Candidate]:
     """Return the unknowns of the same motion at other speeds that fit nearly as well.
 
-    The list is empty if the motion has no full cycle, or if events or inputs act at given times.
+    `fits` returns whether a place with a cost promises to fit. The list is empty if the motion has
+    no full cycle, or if events or inputs act at given times.
     """
     problem = forward.problem
     if forward.nodes is not None or not _autonomous(problem):
@@ -77,8 +74,8 @@ def other_speeds(forward: ForwardMap, vector: Array, evaluations: float) -> list
         return []
     cycles = powers.cycles
     distinct = max(len(np.unique(c.times)) for c in problem.conditions)
-    most = SPEED_SHARE * evaluations
-    fastest, slowest = min(MOST_CYCLES * distinct / cycles, most), FEWEST_CYCLES / cycles
+    within = _speeds_within(problem, vector, powers)
+    slowest, fastest = FEWEST_CYCLES / cycles, min(MOST_CYCLES * distinct / cycles, LENGTHS)
     if not fastest > slowest:
         return []
     resolved = PHASE / (2 * math.pi * cycles)
@@ -87,24 +84,80 @@ def other_speeds(forward: ForwardMap, vector: Array, evaluations: float) -> list
     step = max(resolved, (fastest - slowest) / SPEEDS)
     fewer = with_fewer_times(problem, MOST_TIMES)
     scanned = forward if fewer is problem else forward.of(fewer)
-    cost_of = _costs_of_all(forward, scanned, vector)
-    all_speeds = np.arange(slowest, fastest, step)
-    found = []
-    for beginning in (False, True):
-        speeds = all_speeds
-        if beginning:
-            speeds = np.append(speeds, _aliases(problem, cycles, step, fastest, most))
+    scan = _Scan(scanned, _costs_of_all(forward, scanned, vector), vector, powers, 2 * step)
+    speeds = np.arange(slowest, fastest, step)
+    speeds = speeds[(speeds >= within[0]) & (speeds <= within[1])]
+    turn = _turn(problem, powers) if powers.periodic else None
+    aliases = partial(_aliases, turn, step, (within[0], min(LENGTHS, within[1])))
+    found = scan.places(speeds, Beginning.SAME)
+    for beginning, own in ((Beginning.PHASE, 1.0), (Beginning.MIRRORED, -1.0)):
+        nearest = aliases(own, (-1, 1))
+        aliases_alone = beginning is Beginning.MIRRORED
+        here = scan.places(nearest if aliases_alone else np.union1d(speeds, nearest), beginning)
+        found += here
+        if any(fits(c.cost) for c in here):
+            orders = range(2, ALIASES + 1)
+            found += scan.places(aliases(own, [*(-k for k in orders), *orders]), beginning)
+    return found
+
+
+class Beginning(Enum):
+    """The values from which a motion at another speed begins."""
+
+    SAME = "same"
+    """The motion begins with the same values."""
+    PHASE = "phase"
+    """The phase at the first measurement is the same. Equally spaced samples then agree at
+    speeds that differ by whole cycles."""
+    MIRRORED = "mirrored"
+    """The first measured value is the same, but falls instead of rising, or rises instead
+    of falling. Equally spaced samples of a motion that is the same backwards then agree at speeds
+    that are whole cycles less its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Scan:
+    """The comparison of speeds: problem with few times, answer, powers, and its nearest speeds."""
+
+    forward: ForwardMap
+    cost_of: Callable[[float], float]
+    vector: Array
+    powers: Powers
+    nearest: float
+
+    def places(self, speeds: Array, beginning: Beginning) -> list[Candidate]:
+        """Return the places at which the cost is lower than at the speeds beside them."""
+        if not len(speeds):
+            return []
         costs = np.full(len(speeds), math.inf)
-        places = [vector] * len(speeds)
-        each = _evaluations(scanned, vector, powers, speeds, phased=beginning)
+        places = [self.vector] * len(speeds)
+        each = _evaluations(self.forward, self.vector, self.powers, speeds, beginning)
         for k, (place, at) in enumerate(each):
             if at is not None:
-                costs[k], places[k] = refitted(problem, place, at)
+                costs[k], places[k] = refitted(self.forward.problem, place, at)
         padded = np.concatenate([[math.inf], costs, [math.inf]])
         lowest = np.isfinite(costs) & (costs <= padded[:-2]) & (costs < padded[2:])
-        lowest &= np.abs(np.log(speeds)) > 2 * step / speeds  # not the answer itself
-        found += [Candidate(places[k], cost_of(costs[k])) for k in np.flatnonzero(lowest)]
-    return found
+        lowest &= np.abs(np.log(speeds)) > self.nearest / speeds  # not the answer itself
+        return [
+            Candidate(places[k], self.cost_of(costs[k]), speed=float(speeds[k]))
+            for k in np.flatnonzero(lowest)
+        ]
+
+
+def _speeds_within(problem: Problem, vector: Array, powers: Powers) -> tuple[float, float]:
+    """Return the slowest and the fastest speed at which the unknowns are within their bounds.
+
+    Initial values are left out: they may be those of another phase.
+    """
+    slowest, fastest = 0.0, math.inf
+    for value, power, low, high, unknown in zip(
+        vector, powers.unknowns, problem.lower, problem.upper, problem.unknowns, strict=True
+    ):
+        if power <= 0 or value <= 0 or unknown.kind == "initial":
+            continue
+        slowest = max(slowest, (max(low, 0.0) / value) ** (1 / power))
+        fastest = min(fastest, (high / value) ** (1 / power))
+    return slowest, fastest
 
 
 def _costs_of_all(
@@ -121,121 +174,27 @@ def _costs_of_all(
     return lambda cost: float(minimum + (cost - of_some) * every / some)
 
 
-def _aliases(problem: Problem, cycles: float, step: float, fastest: float, most: float) -> Array:
-    """Return speeds that differ by whole cycles between measurements, and those around them.
-
-    The distance is the most common one between measurements.
-    """
-    found = []
+def _turn(problem: Problem, powers: Powers) -> float | None:
+    """Return the speed by which equally spaced measurements gain a cycle between two of them."""
     condition = problem.conditions[0]
     distances = np.diff(np.unique(condition.times))
     if not len(distances) or not distances.min() > EQUIDISTANT * distances.max():
+        return None
+    return powers.period / float(np.mean(distances))
+
+
+def _aliases(
+    turn: float | None, step: float, limits: tuple[float, float], own: float, orders: Sequence[int]
+) -> Array:
+    """Return speeds that differ by whole cycles between measurements, and those around them.
+
+    `own` is 1, or -1 for the same motion backwards; `limits` are the slowest and the fastest speed.
+    """
+    if turn is None:
         return np.zeros(0)
-    turn = (condition.end - condition.t0) / cycles / float(np.mean(distances))
     around = step * np.arange(-AROUND, AROUND + 1)
-    for k in range(1, ALIASES + 1):
-        found += [s for s in 1 + k * turn + around if fastest < s <= most]
-    return np.array(found)
-
-
-@dataclass(frozen=True, eq=False)
-class Powers:
-    """Powers of the speed by which unknowns, shape (n,), and states, shape (m,), grow.
-
-    `cycles` are those within the data.
-    """
-
-    unknowns: Array
-    states: Array
-    cycles: float
-
-
-def speed_powers(forward: ForwardMap, vector: Array) -> Powers | None:
-    """Return how unknowns and states grow with the speed of the motion; None without cycles.
-
-    At speed s, the observable becomes y(s t). Its derivative by log s, t dy/dt, must be a
-    combination of its derivatives by the logarithms of unknowns. If no combination is close, the
-    unknowns cannot change the speed alone.
-    """
-    if not _cycles(forward, vector) >= 1:
-        return None
-    rows, rights, cycles, along = [], [], 0.0, []
-    for condition in forward.problem.conditions:
-        grid = _grid(condition)
-        found = forward.trajectory(vector, condition.name, grid)
-        if isinstance(found, Failure):
-            return None
-        since = (grid - condition.t0)[:, None]
-        slopes = _slopes(forward, condition, vector, found.states)
-        columns = np.zeros((*found.states.shape, len(vector)))
-        columns[:, :, list(found.unknowns)] = found.sensitivities
-        along.append((found.states, columns * vector, since * slopes))
-        cycles = max(cycles, _cycles_of(found.states))
-        # The observables move with the states as along a short step of the motion.
-        short = STEP * (condition.end - condition.t0)
-        moved = [replace(found, states=found.states + d * short * slopes) for d in (-1, 1)]
-        before, after = (forward.predictions(condition, vector, m) for m in moved)
-        every = forward.predictions(condition, vector, found)
-        for name in condition.series:
-            output = every[name]
-            values = output.array(len(grid))
-            size = float(np.ptp(values)) or 1.0
-            rate = (after[name].array(len(grid)) - before[name].array(len(grid))) / (2 * short)
-            rights.append(since[:, 0] * rate / size)
-            rows.append(output.gradient(len(vector), len(grid)) * vector / size)
-    matrix, right = np.concatenate(rows), np.concatenate(rights)
-    if not (np.isfinite(matrix).all() and np.isfinite(right).all()) or cycles < 1:
-        return None
-    powers = _halves(np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-6)[0], dtype=float))
-    left = float(np.linalg.norm(matrix @ powers - right))
-    if not left <= LIKE_TIME * np.linalg.norm(right):
-        return None
-    states = np.concatenate([x for x, _, _ in along])
-    more = np.concatenate([by @ powers - moved for _, by, moved in along])
-    squares = np.sum(states**2, axis=0)
-    grown = np.sum(more * states, axis=0) / np.where(squares > 0, squares, 1.0)
-    return Powers(powers, _halves(grown), cycles)
-
-
-def _halves(powers: Array) -> Array:
-    """Return powers, rounded to multiples of one half within their errors."""
-    halves = np.round(2 * powers) / 2
-    return np.where(np.abs(powers - halves) < ROUNDED, halves, powers)
-
-
-def _grid(condition: Condition) -> Array:
-    return np.linspace(condition.t0, condition.end, POINTS)
-
-
-def _cycles(forward: ForwardMap, vector: Array) -> float:
-    """Return the largest number of cycles of a state, 0 where the states cannot be computed."""
-    most = 0.0
-    for condition in forward.problem.conditions:
-        if not condition.end > condition.t0:
-            return 0.0
-        found = forward.trajectory(vector, condition.name, _grid(condition), sensitivities=False)
-        if isinstance(found, Failure):
-            return 0.0
-        most = max(most, _cycles_of(found.states))
-    return most
-
-
-def _cycles_of(states: Array) -> float:
-    """Return the largest number of cycles of a state, half of those its middle is crossed."""
-    middle = states - 0.5 * (states.max(axis=0) + states.min(axis=0))
-    crossings = np.sum(np.diff(np.sign(middle), axis=0) != 0, axis=0)
-    return 0.5 * float(crossings.max(initial=0))
-
-
-def _slopes(forward: ForwardMap, condition: Condition, vector: Array, states: Array) -> Array:
-    """Return the right-hand sides along a trajectory, shape (k, states)."""
-    field, scalars = forward.field, condition.scalars
-    values = {
-        name: bound_value(scalars[name], scalars, list(vector), NUMPY) for name in field.scalars
-    }
-    values |= dict(zip(field.states, states.T, strict=True))
-    rates = field.rhs(values, NUMPY)
-    return np.array([np.broadcast_to(rate, len(states)) for rate in rates], dtype=float).T
+    found = np.concatenate([own + k * turn + around for k in orders])
+    return np.unique(found[(found > max(limits[0], step)) & (found <= limits[1])])
 
 
 def _evaluations(
@@ -243,16 +202,13 @@ def _evaluations(
     vector: Array,
     powers: Powers,
     speeds: Array,
-    *,
-    phased: bool,
+    beginning: Beginning,
 ) -> Iterator[tuple[Array, Evaluation | None]]:
     """Yield the unknowns at each speed, and their evaluation, from one long trajectory.
 
-    The motion starts from the same values or, if `phased`, passes the first measurement in the same
-    phase. Equally spaced samples then agree at speeds that differ by whole cycles. This needs
-    unknown initial values of all states.
+    Other phases at the beginning need unknown initial values of all states.
     """
-    problem = forward.problem
+    problem, phased = forward.problem, beginning is not Beginning.SAME
     long: list[tuple[Condition, IntArray, Trajectory, dict[int, int]]] = []
     for condition in problem.conditions:
         initial = {
@@ -265,8 +221,12 @@ def _evaluations(
         since = condition.times - condition.t0
         begin = np.zeros(len(speeds))
         if phased:
-            period = (condition.end - condition.t0) / powers.cycles
-            begin = (since.min() * (1 - speeds)) % period
+            phase: float | None = since.min()
+            if beginning is Beginning.MIRRORED:
+                phase = _mirrored(forward, condition, vector, powers.period)
+            if phase is None:
+                return
+            begin = (phase - since.min() * speeds) % powers.period
         times = np.column_stack([begin, begin[:, None] + np.outer(speeds, since)])
         every, inverse = np.unique(condition.t0 + times, return_inverse=True)
         at_rows: IntArray = np.asarray(inverse, dtype=np.intp).reshape(times.shape)
@@ -291,6 +251,25 @@ def _evaluations(
             at.append(replace(part, states=part.states * grown, sensitivities=scaled))
         evaluation = forward.evaluate_along(place, at)
         yield place, evaluation if isinstance(evaluation, Evaluation) else None
+
+
+def _mirrored(
+    forward: ForwardMap, condition: Condition, vector: Array, period: float
+) -> float | None:
+    """Return the phase at which the first measured value returns with the other slope, if any."""
+    first = float(condition.times.min() - condition.t0)
+    grid = condition.t0 + first + np.linspace(0.0, period, POINTS)
+    found = forward.trajectory(vector, condition.name, grid)
+    if isinstance(found, Failure):
+        return None
+    series = forward.predictions(condition, vector, found)[next(iter(condition.series))]
+    values = series.array(POINTS)
+    above = values - values[0]
+    turns = np.flatnonzero(np.diff(np.sign(above[1:-1])) != 0) + 1
+    if not len(turns):
+        return None
+    k = int(turns[0])
+    return float(first + period * (k + above[k] / (above[k] - above[k + 1])) / (POINTS - 1))
 
 
 def _part(

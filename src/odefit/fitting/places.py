@@ -17,17 +17,22 @@ STIFFNESS = 4.0
 LONGEST = 0.7
 """Largest change of the logarithm of an unknown in that refit."""
 
+ROUNDING = 1e-13
+"""Largest predicted cost, relative to the sum of squares there, that may be rounding alone."""
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A place, shape (n,), where another optimum may lie, with its expected cost.
 
-    The unknown number `held`, if any, stays fixed until the others are fitted.
+    The unknown number `held`, if any, stays fixed until the others are fitted. `speed` is that of
+    the motion there relative to the answer.
     """
 
     vector: Array
     cost: float
     held: int | None = None
+    speed: float = 1.0
 
 
 def refitted(problem: Problem, place: Array, at: Evaluation) -> tuple[float, Array]:
@@ -45,5 +50,7 @@ def refitted(problem: Problem, place: Array, at: Evaluation) -> tuple[float, Arr
     move = np.clip(np.linalg.lstsq(matrix, right, rcond=None)[0], -LONGEST, LONGEST)
     along = jacobian @ move
     cost = at.cost + float(at.residuals @ along + 0.5 * along @ along)
+    if abs(cost) <= ROUNDING * float(at.residuals @ at.residuals):
+        cost = math.inf  # no more than the rounding of its terms
     there = np.where(place != 0, place * np.exp(move), move)
     return cost, np.clip(there, problem.lower, problem.upper)

@@ -166,6 +166,13 @@ def _near_solutions(notice: Notice) -> str:
     )
 
 
+def _solutions_cut(_: Notice) -> str:
+    return (
+        "The time limit ended the search for other solutions that fit: there may be more than "
+        "those listed. More time, or a start from this result, finds them"
+    )
+
+
 def _settled_by(notice: Notice) -> str:
     numbers, (observable, experiment, unit) = notice.numbers, notice.names
     predictions = [v for k, v in numbers.items() if k.startswith("solution ")]
@@ -258,6 +265,7 @@ WORDS: dict[NoticeKind, Callable[[Notice], str]] = {
     NoticeKind.SMOOTHNESS: _smoothness,
     NoticeKind.EQUAL_SOLUTIONS: _equal_solutions,
     NoticeKind.NEAR_SOLUTIONS: _near_solutions,
+    NoticeKind.SOLUTIONS_CUT: _solutions_cut,
     NoticeKind.SETTLED_BY: _settled_by,
     NoticeKind.SEARCHED_ELSEWHERE: _searched_elsewhere,
     NoticeKind.STARTS_FAILED: _starts_failed,

@@ -52,6 +52,8 @@ class NoticeKind(StrEnum):
     """Several solutions fit equally well: ``count``; names are the unknowns that differ."""
     NEAR_SOLUTIONS = "near solutions"
     """Several solutions fit within the noise: ``count``, ``equal`` of them equally well."""
+    SOLUTIONS_CUT = "solutions cut"
+    """A limit or an interruption ended the search for other solutions that fit."""
     SETTLED_BY = "settled by"
     """The measurement that would tell solutions that fit apart: ``time``, ``sd`` of the
     measurement, predictions as ``solution 1`` and so on, their least ``distance`` in standard

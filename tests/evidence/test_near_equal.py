@@ -1,0 +1,61 @@
+"""Optima that fit are told apart by refits, and those that are not told are named."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evidence.running.campaign import Record
+from evidence.zoo.near_equal import MODELS, _Search, data_set, tables, tasks
+
+
+@pytest.mark.slow
+def test_a_long_search_finds_an_optimum_that_fits_better_than_the_truth() -> None:
+    found = data_set("sparse-prey", 0)
+    search = _Search(found, MODELS["sparse-prey"]["compared"])
+    first, *_ = search.optima(2, np.random.default_rng(0))
+    assert first["measure"] < found.by_hand.measure(found.truth)
+
+
+def test_true_values_are_within_the_bounds_and_differ_between_data_sets() -> None:
+    for name, entry in MODELS.items():
+        one, other = data_set(name, 0), data_set(name, 1)
+        assert one.truth != other.truth
+        for key, (_, lower, upper) in entry["unknown"].items():
+            assert lower < one.truth[key] < upper
+
+
+def test_an_optimum_that_no_solution_is_at_or_around_is_not_told() -> None:
+    (known, fit) = tasks(["sparse-prey"], 1, ("reference", "fit"), 10, [60.0], 1)
+    truth = data_set("sparse-prey", 0).truth
+    alias = {k: v * (3.0 if k in ("a", "b", "c", "d") else 1.0) for k, v in truth.items()}
+    near = {k: [0.5 * v, 1.5 * v] for k, v in truth.items()}
+    own: dict[str, Any] = {"measure": 10.0, "values": dict(truth), "intervals": near}
+
+    def counts(solutions: list[dict[str, Any]]) -> dict[str, Any]:
+        optima = [{"measure": 10.0, "values": truth}, {"measure": 11.0, "values": alias}]
+        told = {"status": "converged", "ambiguous": len(solutions) > 1, "processor": 1.0}
+        results: list[dict[str, Any]] = [{"optima": optima}, {**told, "solutions": solutions}]
+        records = [
+            Record(t["key"], t, "done", r, "", 1.0)
+            for t, r in zip((known, fit), results, strict=True)
+        ]
+        found = tables(records)
+        (row,) = found["near-equal"].to_dict("records")
+        counted = {str(name): value for name, value in row.items()}
+        return counted | {"missed": found["missed"].to_dict("records")}
+
+    alone = counts([own])
+    assert (alone["several known"], alone["told"], alone["all told"]) == (1, 0, 0)
+    assert (alone["intervals shown"], alone["truth inside"]) == (4, 4)
+    (missed,) = alone["missed"]
+    assert missed["not told"].startswith("+1.00: a ")
+    other = {"measure": 11.0, "values": alias, "intervals": {k: [v, v] for k, v in alias.items()}}
+    both = counts([own, other])
+    assert (both["told"], both["all told"], both["missed"]) == (1, 1, [])
+    worse = counts([{**own, "measure": 10.0 + 1.0}])
+    assert (worse["at the lowest"], worse["false converged"]) == (0, 1)
+    assert math.isclose(worse["missed"][0]["worse by"], 1.0)
