@@ -25,6 +25,14 @@ def test_a_problem_file_becomes_petab_and_comes_back(
     assert sorted(p.name for p in Path("back").iterdir())[0] == "decay.toml"
 
 
+def test_a_target_of_another_kind_gets_all_kinds(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "convert", "decay.toml", "model.txt")
+    assert "expected NAME.toml (a problem file), NAME.yaml or a folder (PEtab), or a pro" in said
+    assert "NAME.py, NAME.c, NAME.jl, NAME.m" in said
+
+
 def test_what_petab_has_no_words_for_is_told(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -76,6 +76,8 @@ def test_times_are_in_words(seconds: float, text: str) -> None:
 def test_fractions_are_in_per_cent() -> None:
     assert percent(0.0213) == "2.1 %"
     assert percent(12.0) == "1200 %"
+    assert percent(0.9961) == "100 %"
+    assert percent(0.9949) == "99 %"
     assert percent(math.inf) == "unknown"
 
 

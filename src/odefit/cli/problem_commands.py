@@ -57,7 +57,7 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
 
 def run_convert(options: argparse.Namespace) -> int:
     """Write a problem in another format, or a model with its estimates as a program."""
-    from odefit.formats.files import save
+    from odefit.formats.files import YAML_SUFFIXES, save
     from odefit.reporting.programs.languages import TARGETS
     from odefit.reporting.programs.writing import write_program
     from odefit.simulation.simulations import chosen_values, values_from_text
@@ -70,6 +70,12 @@ def run_convert(options: argparse.Namespace) -> int:
         if given:
             endings = ", NAME".join(TARGETS)
             raise InputError(f"--set: only a program takes values: NAME{endings}")
+        if Path(options.target).suffix.lower() not in ("", ".toml", *YAML_SUFFIXES):
+            endings = ", NAME".join(TARGETS)
+            raise InputError(
+                f"{options.target}: expected NAME.toml (a problem file), NAME.yaml or a folder "
+                f"(PEtab), or a program: NAME{endings}"
+            )
         print(save(problem, options.target))
         return DONE
     target = Path(options.target)

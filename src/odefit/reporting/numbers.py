@@ -69,7 +69,7 @@ def percent(fraction: float) -> str:
     if not math.isfinite(fraction):
         return "unknown"
     value = 100 * fraction
-    return f"{value:.0f} %" if abs(value) >= 100 else f"{value:.2g} %"
+    return f"{value:.0f} %" if abs(value) >= 99.5 else f"{value:.2g} %"
 
 
 def level_words(level: float) -> str:
