@@ -137,6 +137,30 @@ def test_a_limit_on_the_size_of_files_leaves_no_module_in_parts(tmp_path: Path) 
         assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ("1", "1")),
+        ({"OPENBLAS_NUM_THREADS": "2"}, ("2", None)),
+        ({"OMP_NUM_THREADS": "2"}, (None, None)),
+    ],
+)
+def test_linear_algebra_takes_one_thread_unless_the_user_has_set_a_number(
+    given: dict[str, str], expected: tuple[str | None, str | None]
+) -> None:
+    code = (
+        "import os, sys\nfrom odefit.cli import main\nprint('numpy' in sys.modules)\n"
+        "sys.argv = ['odefit', '--version']\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(*map(os.environ.get, ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')))"
+    )
+    others = {k: v for k, v in os.environ.items() if k not in streams.THREADS}
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=others | given)
+    first, *_, last = ran.stdout.splitlines()
+    assert first == "False"  # NumPy reads the variables when it is imported
+    assert last == " ".join(map(str, expected))
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs limits of POSIX")
 def test_bytecode_is_written_unless_the_disk_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     from odefit.cli import streams

@@ -11,7 +11,13 @@ import sys
 from collections.abc import Sequence
 
 from odefit.cli.exit_statuses import UNUSABLE
-from odefit.cli.streams import guard_memory, memory_allowed, prepare_streams, spare_bytecode
+from odefit.cli.streams import (
+    guard_memory,
+    memory_allowed,
+    prepare_streams,
+    spare_bytecode,
+    spare_threads,
+)
 from odefit.common.signals import Ended, said, signals_end
 
 REASON_LENGTH = 300  # longest message of an exception where memory is limited
@@ -31,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             prepare_streams(program)
             if program:
                 spare_bytecode()
+                spare_threads()
                 guard_memory()
             from odefit.cli.commands import run
 

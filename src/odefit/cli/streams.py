@@ -84,6 +84,10 @@ def _outliving(stream: io.TextIOWrapper, outlet: _Outlet) -> io.TextIOWrapper:
     )
 
 
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Environment variables with the number of threads of numerical libraries. The first acts on
+solvers, too, for whose large matrices several threads may pay."""
+
 LEAST_FREE = 10_000_000  # bytes of a disk below which it counts as full
 
 
@@ -138,6 +142,16 @@ class Guard:
                 f"{name} takes {needed} MB of address space, and {max(left, 0)} of the "
                 f"{self.allowed} MB that this process is allowed (ulimit -v) are left"
             )
+
+
+def spare_threads() -> None:
+    """Let linear algebra take one thread unless the user has set a number.
+
+    The matrices of a fit are small: several threads wait for each other longer than they compute,
+    and take the processor from worker processes. It has to come before NumPy is imported.
+    """
+    if not any(name in os.environ for name in THREADS):
+        os.environ.update(dict.fromkeys(THREADS[1:], "1"))
 
 
 def guard_memory() -> None:
