@@ -307,7 +307,7 @@ def test_what_takes_long_for_a_large_model_is_left_out_after_a_limit(
 ) -> None:
     in_time = odefit.fit(problem(), SingleShooting())
     if large == "sensitivities":
-        monkeypatch.setattr(polish, "MANY_SENSITIVITIES", 0.0)
+        monkeypatch.setattr(polish, "LATE_SECONDS", 0.0)
     else:
         monkeypatch.setattr(fit_stages, "MAX_LATE_WORK", 0.0)
     late = odefit.fit(problem(), EndedLate())

@@ -28,9 +28,10 @@ from odefit.fitting.solutions import DISTANCE, MAX_SOLUTIONS
 from odefit.methods.bounded_problem import with_bounds
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, close
-from odefit.methods.polish import Answer, answer_by, many_sensitivities
+from odefit.methods.polish import Answer, answer_by
 from odefit.methods.running.control import Control, interruptible
 from odefit.methods.single_shooting import SingleShooting
+from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.result_data import Solution
 from odefit.simulation import Evaluation, ForwardMap
@@ -60,6 +61,9 @@ SURE = 3.0
 
 BETTER = 0.1
 """Deviance below that of the answer, relative to the limit, of places that promise a better one."""
+
+MANY_SENSITIVITIES = 1e5
+"""Sensitivities of states, in all conditions, above which nothing begins after a time limit."""
 
 ANSWERS = 3
 """Most answers, each better than the one before, from which other optima are looked for."""
@@ -184,6 +188,12 @@ class OtherOptima:
     cut: bool
 
 
+def _many_sensitivities(problem: Problem) -> bool:
+    """Return whether sensitivities take too long to be integrated after a time limit."""
+    count = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
+    return count > MANY_SENSITIVITIES
+
+
 def other_optima(
     answer: Answer,
     estimate: Estimate,
@@ -205,7 +215,7 @@ def other_optima(
     limit = deviance.limit(level)
     if not (math.isfinite(limit) and deviance.variance > 0) or best.nodes is not None:
         return OtherOptima((), {}, False)
-    large = many_sensitivities(forward.problem)
+    large = _many_sensitivities(forward.problem)
     if control.interrupted.is_set() or (large and control.out_of_time):
         return OtherOptima(tuple(known), {}, True)
     share = SHARE * sum(start.evaluations for start in estimate.starts)
