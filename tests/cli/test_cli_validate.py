@@ -114,6 +114,23 @@ def test_parts_of_the_fitted_data_are_left_out_in_turn(
     assert "<svg" in (tmp_path / "f.svg").read_text(encoding="utf-8")
 
 
+def test_a_limit_before_the_first_part_has_its_own_status_and_files(
+    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / f"none.{kind}" for kind in ("json", "csv", "html", "svg")]
+    pairs = zip(("--json", "-o", "--report", "--plot"), map(str, files), strict=True)
+    options = ["--cross", "block", "--jobs", "1", "--time-limit", "1e-9"]
+    assert main(["validate", str(result), *options, *(one for pair in pairs for one in pair)]) == 4
+    assert capsys.readouterr().out == (
+        "Left out by block: no part was predicted.\n"
+        "note: the work ended before all parts were predicted\n"
+    )
+    assert all(file.stat().st_size for file in files)
+    kept = json.loads(files[0].read_text(encoding="utf-8"))
+    assert (kept["status"], kept["folds"], kept["mean_square"]) == ("time limit", [], None)
+    assert list(pd.read_csv(files[1]).columns)[-1] == "c"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -327,6 +327,7 @@ def fold_table(found: CrossValidationData) -> pd.DataFrame:
     """Return one row for each part that was left out, with the estimates from the rest."""
     import pandas as pd
 
+    columns = ["fold", "measurements", "mean_square", "failure", *found.keys]
     return pd.DataFrame(
         [
             {
@@ -337,7 +338,8 @@ def fold_table(found: CrossValidationData) -> pd.DataFrame:
                 **dict(zip(found.keys, fold.vector.tolist(), strict=True)),
             }
             for fold in found.folds
-        ]
+        ],
+        columns=columns,
     )
 
 
@@ -347,6 +349,8 @@ def _mean_square(fold: Fold) -> float:
 
 def cross_validation_sentence(found: CrossValidationData) -> str:
     """Return a sentence on how well the rest of the data predicts each part."""
+    if not found.folds:
+        return f"Left out by {found.by}: no part was predicted."
     parts = counted(len(found.folds), "part")
     return (
         f"Left out by {found.by}, {parts}: the mean square of residuals is "
@@ -368,8 +372,9 @@ def cross_validation_text(found: CrossValidationData) -> str:
     """Return a cross-validation as text."""
     table_of_folds = fold_table(found).drop(columns="failure")
     rows = [{str(k): v for k, v in row.items()} for row in table_of_folds.to_dict("records")]
-    table = _table_text(
-        rows, {str(name): str(name) for name in rows[0]} | {"mean_square": "square"}
-    )
+    table = ""
+    if rows:
+        titles = {str(name): str(name) for name in rows[0]} | {"mean_square": "square"}
+        table = f"{_table_text(rows, titles)}\n\n"
     notes = "".join(f"\nnote: {note}" for note in cross_validation_notes(found))
-    return f"{table}\n\n{cross_validation_sentence(found)}{notes}"
+    return f"{table}{cross_validation_sentence(found)}{notes}"

@@ -70,7 +70,7 @@ class CrossValidationData:
     by
         What was left out.
     folds
-        The parts, in their order.
+        The parts, in their order; none if the work ended before the first fit.
     mean_square
         The mean square of residuals of what was left out, in standard deviations of the noise.
     fitted
@@ -127,8 +127,8 @@ def cross_validated(
 
     The fits begin at the estimate `vector`. `folds` is the number of parts: groups of experiments
     (by default one each), drawn by `seed`, or successive blocks of time in each experiment (by
-    default 5). If a limit ends the work, the folds so far are returned. Raises InputError for
-    invalid arguments, and if only one part determines an unknown.
+    default 5). If a limit or `stop` ends the work, the folds so far are returned, perhaps none.
+    Raises InputError for invalid arguments, and if only one part determines an unknown.
     """
     if by not in get_args(Division):
         raise InputError(f"by: {shown(by)} is not known{one_of(str(by), get_args(Division))}")
@@ -149,11 +149,14 @@ def cross_validated(
                 failed = sum(e.status is Status.FAILED for e in ends.values())
                 progress(Progress(len(ends), failed, math.nan, 0, "cross-validation"))
     found = [_fold(forward, parts[i][0], parts[i][1], ends[i]) for i in sorted(ends)]
-    if not found:
-        raise InputError("the search was ended before the first fit of cross-validation")
     status = Status.CONVERGED if len(found) == len(parts) else Status.TIME_LIMIT
     if control.interrupted.is_set():
         status = control.early
+    if not found:
+        none = math.nan
+        return CrossValidationData(
+            by, (), none, none, none, problem.keys, status, problem.time_unit
+        )
     return _summed(forward, vector, by, found, status)
 
 

@@ -87,15 +87,20 @@ def _values(found: Found) -> dict[str, Any]:
                 ),
             ],
         }
-    folds = fold_table(found).drop(columns="failure").to_dict("records")
-    titles = {str(name): str(name) for name in folds[0]} | {"mean_square": "mean square"}
+    folds = fold_table(found).drop(columns="failure")
+    titles = {str(name): str(name) for name in folds.columns} | {"mean_square": "mean square"}
+    incomplete = not found.folds or any(fold.failure for fold in found.folds)
     return {
         "title": "Cross-validation",
         "headline": cross_validation_sentence(found),
-        "tone": "caution" if any(fold.failure for fold in found.folds) else "good",
+        "tone": "caution" if incomplete else "good",
         "sentences": [],
         "notes": list(cross_validation_notes(found)),
-        "tables": [_table("Parts left out, and the estimates of the rest", folds, titles)],
+        "tables": [
+            _table(
+                "Parts left out, and the estimates of the rest", folds.to_dict("records"), titles
+            )
+        ],
     }
 
 
