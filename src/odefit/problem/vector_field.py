@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.expressions.algebras import DUAL, Dual
+from odefit.expressions.algebras import DUAL, Dual, DualAlgebra, NumpyAlgebra
 from odefit.expressions.expressions import NON_SMOOTH, TIME, Algebra, Expression
 from odefit.expressions.formulas import with_magnitudes
 from odefit.expressions.gradients import Gradient
@@ -105,10 +105,24 @@ class VectorField:
         """The observables, with their derivatives by all names in them."""
         return {name: Gradient(e, e.names) for name, e in self.model.observables.items()}
 
+    @cached_property
+    def _folded_numbers(self) -> dict[type, Mapping[str, Any]]:
+        """The folded values as numbers of algebras without a state."""
+        return {}
+
+    def _folded_over(self, algebra: Algebra[Any]) -> Mapping[str, Any]:
+        """Return the folded values as numbers of an algebra."""
+        kind = type(algebra)
+        if kind in self._folded_numbers:
+            return self._folded_numbers[kind]
+        made = {name: algebra.number(repr(v)) for name, v in self.folded.items()}
+        if issubclass(kind, NumpyAlgebra | DualAlgebra):
+            self._folded_numbers[kind] = made
+        return made
+
     def complete(self, values: Mapping[str, Any], algebra: Algebra[Any]) -> dict[str, Any]:
         """Return `values` (states, inputs, time, run-time scalars) with all other names added."""
-        full = {name: algebra.number(repr(v)) for name, v in self.folded.items()}
-        full.update(values)
+        full = {**self._folded_over(algebra), **values}
         if self.elimination is not None and self.model.algebraic:
             zero = algebra.number("0.0")
             names = tuple(self.model.algebraic)

@@ -27,7 +27,7 @@ from odefit.methods.estimate import Cause, Status
 from odefit.methods.running.memory import MemoryWatch, memory_limit
 from odefit.simulation.engines.cut_off import CutOff, cutting_off
 
-GRACE_SECONDS = 1.0
+GRACE_SECONDS = 0.5
 """Seconds after the deadline or interruption of a run before integrations are cut off."""
 
 LATE_SECONDS = 5.0

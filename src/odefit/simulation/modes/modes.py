@@ -121,13 +121,20 @@ class Modes:
         size = float(np.abs(by[:n] * now.states).max(initial=abs(float(difference.value))))
         return Crossing(float(difference.value), by[:n], by[n : n + p], float(by[-1]), size)
 
-    def speed(self, mode: Mode, point: Point) -> Array:
-        """Return the rates of the states in a mode, shape (n,)."""
+    def speed(self, mode: Mode, point: Point, only: Sequence[Crossing] | None = None) -> Array:
+        """Return the rates of the states in a mode, shape (n,).
+
+        With `only` some surfaces, rates of states that move through none of them are zero.
+        """
         made = self.field(mode)
         further = made.field.inputs[len(self.surfaces.field.inputs) :]
         extra = zip(further, point.input_rates[[*made.derived]], strict=True)
-        rates = made.field.rhs({**point.values, **dict(extra)}, LIMITS)
-        return np.array([float(r) for r in rates])
+        values = made.field.complete({**point.values, **dict(extra)}, LIMITS)
+        rates = np.zeros(len(point.now.states))
+        for k, equation in enumerate(made.field.model.ode.values()):
+            if only is None or any(crossing.normal[k] for crossing in only):
+                rates[k] = equation.evaluate(values, LIMITS)
+        return rates
 
     def begin(self, point: Point, span: float) -> tuple[Mode, Values]:
         """Return the mode in which a motion continues from a point, and its values.
@@ -136,13 +143,14 @@ class Modes:
         """
         crossings = [self.crossing(k, point) for k in range(self.count)]
         sides = [1 if c.value >= 0.0 else -1 for c in crossings]
-        written = np.array([float(r) for r in self.surfaces.field.rhs(point.values, NUMPY)])
         on = []
         for k, c in enumerate(crossings):
-            speeds = [self.speed(with_side(sides, k, side), point) for side in (-1, 1)]
-            if c.value == 0.0 and np.array_equal(speeds[0], written):
+            either = [with_side(sides, k, side) for side in (-1, 1)]
+            if c.value == 0.0 and np.array_equal(
+                self.speed(either[0], point), self._written(point)
+            ):
                 sides[k] = -1
-            passed = max(abs(c.rate(speed)) for speed in speeds) * span
+            passed = max(abs(c.rate(self.speed(m, point, [c]))) for m in either) * span
             if abs(c.value) <= ON_SURFACE * max(c.size, passed if np.isfinite(passed) else 0.0):
                 on.append(k)
         mode = self.settled(point, on, tuple(sides), crossings) if on else tuple(sides)
@@ -156,6 +164,10 @@ class Modes:
             now = now._replace(sensitivities=now.sensitivities + moved)
             now = self.onto(k, replace(point, now=now))
         return mode, now
+
+    def _written(self, point: Point) -> Array:
+        """Return the rates of the states by the equations as they are written."""
+        return np.array([float(r) for r in self.surfaces.field.rhs(point.values, NUMPY)])
 
     def onto(self, number: int, point: Point) -> Values:
         """Return the values of a point put onto a surface from which only rounding separates it."""
@@ -178,9 +190,9 @@ class Modes:
         """
         on = list(on)[:MOST_TOGETHER]
         base = [-1 if k in on or s == 0 else s for k, s in enumerate(sides)]
-        below = self.speed(tuple(base), point)
-        ups = [self.speed(with_side(base, k, 1), point) for k in on]
         at = [crossings[k] for k in on]
+        below = self.speed(tuple(base), point, at)
+        ups = [self.speed(with_side(base, k, 1), point, at) for k in on]
         drift = np.array([c.rate(below) for c in at])
         slopes = np.array([[c.normal @ (up - below) for up in ups] for c in at])
         terms = np.maximum(np.abs(below), np.abs(np.array(ups)).max(axis=0))
@@ -230,9 +242,10 @@ class Modes:
         plain |= zip(field.scalars, scalars, strict=True)
         plain |= {**dict(zip(field.inputs, u, strict=True)), TIME: times}
         extra = dict(zip(made.field.inputs[len(u) :], rates[[*made.derived]], strict=True))
-        speed = made.field.rhs({**plain, **extra}, LIMITS)
+        at = made.field.complete({**plain, **extra}, LIMITS)
+        moved = {n: made.field.model.ode[n].evaluate(at, LIMITS) for n in self._moving(guards)}
         moving: dict[str, Dual] = {n: Dual(v) for n, v in {**plain, **extra}.items()}
-        moving |= {n: Dual(plain[n], {0: v}) for n, v in zip(field.states, speed, strict=True)}
+        moving |= {n: Dual(plain[n], {0: v}) for n, v in moved.items()}
         moving |= {n: Dual(plain[n], {0: v}) for n, v in zip(field.inputs, rates, strict=True)}
         moving[TIME] = Dual(times, {0: 1.0})
         whole = {**field.complete(moving, DUAL), **{n: Dual(v) for n, v in extra.items()}}
@@ -246,6 +259,14 @@ class Modes:
             value = dual.array(len(times)) - (1.0 if mode[k] == 0 and sign < 0 else 0.0)
             quantities[row], slopes[row] = sign * value, sign * dual.gradient(1, len(times))[:, 0]
         return quantities, slopes
+
+    def _moving(self, guards: Sequence[Guard]) -> list[str]:
+        """Return the states whose rates decide those of the guards."""
+        model = self.surfaces.field.model
+        if model.algebraic:
+            return list(model.states)
+        used = {name for guard in guards for name in guard.of.names}
+        return [name for name in model.states if name in used]
 
 
 def jump(crossing: Crossing, now: Values, before: Array, after: Array) -> Array:
