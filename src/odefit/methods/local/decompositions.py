@@ -6,7 +6,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 
-MAX_LATE_WORK = 1e9
+MAX_LATE_WORK = 5e8
 """Operations of a factorisation of the Jacobian above which none begins after a time limit: several
 of them would take more than a second."""
 
