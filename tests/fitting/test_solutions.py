@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import odefit
-from odefit import Experiment, Model, Problem, Result
+from odefit import Experiment, Model, Problem, Result, SingleShooting
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
+from odefit.fitting.solutions import distinct_solutions
+from odefit.methods.polish import Answer, answer
+from odefit.methods.running.control import Control
 from odefit.result_data.notices import NoticeKind
 
 TIMES = np.linspace(0.2, 6.0, 14)
@@ -59,3 +66,63 @@ def test_intervals_of_unknowns_that_change_places_say_so() -> None:
     for key in ("a[A]", "b[A]", "a[B]", "b[B]"):
         assert "solutions fit within the noise: " in notes[key]
     assert notes["a[C]"] == ""
+
+
+def test_ends_along_a_poorly_determined_direction_are_one_solution() -> None:
+    """The rate of a short decay is known to half of itself; an end 5 % away is on the same hill."""
+    times = np.linspace(0.0, 1.0, 9)
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": np.exp(-0.3 * times) + 0.1 * np.cos(9.0 * times)},
+        {"k": {"lower": 0.01, "upper": 9.0, "guess": 0.4}},
+        {"x": 1.0},
+        noise={"x": {"sd": 0.2}},
+    )
+    estimate = SingleShooting().solve(problem, Control(jobs=1))
+    found = answer(problem, estimate, Control(jobs=1), True)
+    assert isinstance(found, Answer)
+    uncertainty = assess_uncertainty(found.forward, found.start.vector, found.evaluation)
+
+    def count(factor: float) -> int:
+        far = replace(found.start, vector=factor * found.start.vector, index=7)
+        more = replace(estimate, starts=(*estimate.starts, far))
+        return len(distinct_solutions(found, more, uncertainty))
+
+    assert (count(1.05), count(1.5)) == (1, 2)
+    # Where the data determine the rate well, an end 5 % away with the same cost is another hill.
+    precise = replace(uncertainty, variance=1e-4 * uncertainty.variance)
+    far = replace(found.start, vector=1.05 * found.start.vector, index=7)
+    more = replace(estimate, starts=(*estimate.starts, far))
+    assert len(distinct_solutions(found, more, precise)) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_both_hills_of_a_signalling_cascade_are_told_from_any_seed(seed: int) -> None:
+    """In one a reaction of dimers takes long, in the other it is as fast as its bound allows."""
+    file = Path(__file__).parents[1] / "data" / "jak_stat.csv"
+    data = pd.read_csv(file, comment="#")
+    rate = {"lower": 1e-3, "upper": 1e3, "scale": "log10"}
+    scale = {"lower": 1e-2, "upper": 1e2, "scale": "log10"}
+    problem = Problem(
+        Model(
+            ode={
+                "x1": "-p1*x1*E + 2*p4*x4",
+                "x2": "p1*x1*E - p2*x2^2",
+                "x3": "0.5*p2*x2^2 - p3*x3",
+                "x4": "p3*x3 - p4*x4",
+            },
+            observables={"y1": "s1*(x2 + 2*x3)", "y2": "s2*(x1 + x2 + 2*x3)"},
+            inputs={"E": "linear"},
+        ),
+        data,
+        dict.fromkeys(("p1", "p2", "p3", "p4"), rate) | dict.fromkeys(("s1", "s2"), scale),
+        {"x1": 1.0, "x2": 0.0, "x3": 0.0, "x4": 0.0},
+        noise={"y1": {"sd": 0.05}, "y2": {"sd": 0.04}},
+        t0=0.0,
+    )
+    result = odefit.fit(problem, seed=seed, jobs=1)
+    assert result.objective == pytest.approx(38.780, abs=0.001)
+    slow, fast = sorted(s.parameters["p2"] for s in result.fitting)
+    assert slow == pytest.approx(0.35, rel=0.05)
+    assert fast == pytest.approx(1000.0, rel=0.01)

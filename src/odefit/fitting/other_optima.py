@@ -19,7 +19,7 @@ from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.sandwich import treated
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Uncertainty
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import undetermined
 from odefit.fitting.fit_stages import FitState
 from odefit.fitting.other_hills import candidates
@@ -125,13 +125,28 @@ def _preferred(answer: Answer, found: OtherOptima) -> Start | None:
 
 
 def _within_noise(answer: Answer, optima: Sequence[Start], level: float) -> tuple[Start, ...]:
-    """Return the optima whose deviance from an answer is within the limit.
+    """Return the optima besides an answer whose deviance from it is within the limit.
 
-    Optima within the limit of one answer may lie far outside that of a better one.
+    Optima within the limit of one answer may lie far outside that of a better one, and the one that
+    led to the better one may be the same optimum.
     """
     deviance = Deviance.of(answer.forward, answer.start.vector, answer.evaluation)
     limit = deviance.limit(level)
-    return tuple(start for start in optima if deviance.at(start.cost) <= limit)
+    sizes, ignored = _closeness(answer)
+    own = answer.start.vector
+    return tuple(
+        start
+        for start in optima
+        if deviance.at(start.cost) <= limit
+        and not close(start.vector, own, DISTANCE, sizes, ignored)
+    )
+
+
+def _closeness(answer: Answer) -> tuple[Array, BoolArray]:
+    """Return the expected sizes of unknowns, and the directions that the data do not determine."""
+    problem = answer.forward.problem
+    at = sizes_at(problem, answer.start.vector)
+    return expected_sizes(problem), undetermined(answer.evaluation.information, at)
 
 
 def near_solutions(state: FitState, equal: Sequence[Solution]) -> tuple[Solution, ...]:
@@ -269,15 +284,12 @@ class _Search:
         control: Control,
         known: Sequence[Start],
     ) -> None:
-        problem = answer.forward.problem
         self.left = math.inf
         self.found: list[Start] = list(known)
         self._forward, self.control = answer.forward, control
         self._deviance, self._limit = deviance, limit
         self._objective = answer.evaluation.objective
-        self._sizes = expected_sizes(problem)
-        at = sizes_at(problem, answer.start.vector)
-        self._ignored = undetermined(answer.evaluation.information, at)
+        self._sizes, self._ignored = _closeness(answer)
         self._blocks = Blocks.around(answer.forward, answer.start.vector)
         self._tried: list[Array] = [answer.start.vector, *(s.vector for s in known)]
         self._known: list[Array] = list(self._tried)

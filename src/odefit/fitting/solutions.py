@@ -39,6 +39,9 @@ DISTANCE = 0.2
 """Smallest relative difference of an unknown that makes two optima different answers, even if the
 data determine it poorly."""
 
+ON_ONE_HILL = 0.05
+"""Largest deviance, by linearisation at the answer, of an end of the same cost on its hill."""
+
 COUNTED_SOLUTION_DISTANCE = 1e-5
 """Largest relative difference of unknowns between two ends of one solution, for methods that count
 solutions."""
@@ -79,7 +82,10 @@ def distinct_solutions(
     for end in ends:
         for k, other in enumerate(distinct):
             level = tolerance.same(end, other)
-            same = level and close(end.vector, other.vector, closeness, sizes, ignored)
+            same = level and (
+                close(end.vector, other.vector, closeness, sizes, ignored)
+                or (other is best and _on_one_hill(answer, uncertainty, estimate, end.vector))
+            )
             # Only the best is polished, so that its cost may differ from theirs.
             if same or (estimate.completeness is None and same_values(end, other)):
                 hits[k] += 1
@@ -98,6 +104,22 @@ def distinct_solutions(
         if isinstance(evaluation, Evaluation):
             found.append(solution(forward.problem, start, evaluation, max(count, 1)))
     return tuple(found)
+
+
+def _on_one_hill(
+    answer: Answer, uncertainty: Uncertainty | None, estimate: Estimate, vector: Array
+) -> bool:
+    """Return whether an end as good as the answer lies within a small part of its errors.
+
+    A start that ends early along a poorly determined direction ends at another place of its hill.
+    """
+    if uncertainty is None or estimate.completeness is not None or not uncertainty.variance > 0:
+        return False
+    away = vector - answer.start.vector
+    if not close(vector, answer.start.vector, DISTANCE, expected_sizes(answer.forward.problem)):
+        return False
+    rise = float(np.sum((answer.evaluation.information @ away) ** 2))
+    return rise <= ON_ONE_HILL * uncertainty.variance
 
 
 def solution(problem: Problem, start: Start, evaluation: Evaluation, hits: int) -> Solution:
