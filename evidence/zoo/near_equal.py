@@ -230,7 +230,7 @@ def fitted(found: Drawn, seed: int, limit: float) -> dict[str, Any]:
 def _intervals(result: odefit.Result, solution: Any) -> list[list[float | None]]:
     """Return the interval of each unknown at a solution; None for an end that is not shown."""
     uncertainty = result.uncertainty
-    if solution.intervals is not None:
+    if solution.intervals:
         ends = [list(pair) for pair in solution.intervals]
     elif uncertainty is not None:
         ends = uncertainty.intervals.tolist()

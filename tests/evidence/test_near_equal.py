@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import odefit
 from evidence.running.campaign import Record
-from evidence.zoo.near_equal import MODELS, _Search, data_set, tables, tasks
+from evidence.zoo.near_equal import MODELS, _intervals, _Search, data_set, tables, tasks
+from odefit import Model, Problem, SingleShooting
 
 
 @pytest.mark.slow
@@ -26,6 +28,17 @@ def test_true_values_are_within_the_bounds_and_differ_between_data_sets() -> Non
         assert one.truth != other.truth
         for key, (_, lower, upper) in entry["unknown"].items():
             assert lower < one.truth[key] < upper
+
+
+def test_a_solution_that_is_alone_has_the_intervals_of_the_table() -> None:
+    times = np.linspace(0.0, 3.0, 9)
+    data = {"t": times, "x": np.exp(-times) + 0.01 * np.cos(9.0 * times)}
+    problem = Problem(
+        Model(ode={"x": "-k*x"}), data, {"k": {"lower": 0.1, "upper": 9.0}}, {"x": 1.0}
+    )
+    result = odefit.fit(problem, SingleShooting(), jobs=1)
+    (ends,) = _intervals(result, result.best)
+    assert ends == pytest.approx(list(result.params["k"].ci or ()))
 
 
 def test_an_optimum_that_no_solution_is_at_or_around_is_not_told() -> None:
