@@ -80,6 +80,7 @@ EXAMPLES: Mapping[NoticeKind, Notice] = {
             },
             ("y",),
         ),
+        Notice(NoticeKind.SOLUTIONS_CUT),
         Notice(NoticeKind.TRY_ROBUST_NOISE, {}, ("y",)),
         Notice(NoticeKind.OUTLIERS, {"count": 2.0}, ("y at t = 3", "y at t = 7")),
         Notice(

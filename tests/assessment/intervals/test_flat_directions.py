@@ -7,6 +7,7 @@ import pytest
 
 import odefit
 from odefit import ForwardMap, Model, Problem
+from odefit.assessment.intervals.flat_directions import small_moves
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Trouble
 from odefit.simulation import Evaluation
@@ -69,3 +70,26 @@ def test_a_sum_whose_small_part_may_grow_withholds_the_large_one_too() -> None:
     assert result.uncertainty is not None
     assert result.uncertainty.trouble["a"] is Trouble.NOT_DETERMINED
     assert result.uncertainty.trouble["b"] is Trouble.NOT_DETERMINED
+
+
+@pytest.mark.parametrize("huge", [1e149, 1e158])
+def test_an_unknown_too_large_to_be_held_is_not_determined(huge: float) -> None:
+    """Values a hundred times as large could not be given to a problem."""
+    times = np.linspace(0.0, 2.0, 6)
+    problem = Problem(
+        Model(ode={"x": "-k*x", "far": "1e-140*a - far"}, observables={"y": "x"}),
+        data={"t": times, "y": np.exp(-times)},
+        parameters={"k": {"lower": 0.1, "upper": 9.0}, "a": {}},
+        initial={"x": 1.0, "far": 0.0},
+        noise={"y": {"sd": 0.05}},
+    )
+    vector = np.array([1.0, huge])
+    forward = ForwardMap(problem)
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    found = assess_uncertainty(forward, vector, evaluation)
+    assert found.trouble["a"] is Trouble.NO_EFFECT
+    moves = small_moves(
+        forward, vector, np.array([[0.0, 1.0]]), np.ones(2, dtype=bool), np.ones(2), 1.0
+    )
+    assert np.isinf(moves[1])

@@ -18,6 +18,7 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.methods.estimate import Start, Status
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH
+from odefit.problem.inputs.issues import LARGEST
 from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import Part, separate_parts
 from odefit.simulation import ForwardMap
@@ -78,7 +79,12 @@ def small_moves(
 def _moves_with(
     problem: Problem, parts: tuple[Part, ...], vector: Array, pivot: int, variance: float
 ) -> Array:
-    """Return the largest changes of all unknowns while one takes values that fit as well."""
+    """Return the largest changes of all unknowns while one takes values that fit as well.
+
+    They are infinite, since they cannot be found, where an unknown is too large to be held.
+    """
+    if np.abs(vector).max() > LARGEST:
+        return np.full(len(vector), math.inf)
     part = next((p for p in parts if pivot in p.own), None)
     moves = np.zeros(len(vector))
     if part is None:
@@ -125,8 +131,8 @@ def _values(value: float, lower: float, upper: float) -> Iterator[list[float]]:
     """Yield values below and above a value within the bounds, farthest first."""
     for sign, bound in ((-1, lower), (1, upper)):
         factors = [value * factor**sign if value else sign * factor for factor in FACTORS]
-        inside = [v for v in factors if lower <= v <= upper]
-        if math.isfinite(bound) and bound != value:
+        inside = [v for v in factors if lower <= v <= upper and abs(v) <= LARGEST]
+        if abs(bound) <= LARGEST and bound != value:
             inside = [bound, *inside]
         yield inside
 
