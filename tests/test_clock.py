@@ -35,7 +35,8 @@ structure/identifiability
 LIMITS = """
 assessment/sampling/posterior cli/profile fitting/fit methods/automatic/algebraic_route
 methods/bounded_problem methods/outer_approximation/algorithm
-methods/outer_approximation/bound_tightening methods/outer_approximation/mixed_integer methods/polish
+methods/outer_approximation/bound_tightening methods/outer_approximation/mixed_integer
+methods/polish
 methods/running/child methods/running/control methods/solvers/guarded_solve
 methods/solvers/mesh_search methods/solvers/scip methods/transcription/transcription
 structure/series/deadline
