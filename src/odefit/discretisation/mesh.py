@@ -81,7 +81,9 @@ class DataMesh:
         Approximate total number of steps: each interval between data times gets its share by
         length, and at
     least
-        `least`. least Least number of steps between two data times.
+        `least`.
+    least
+        Least number of steps between two data times.
     """
 
     steps: int = 0

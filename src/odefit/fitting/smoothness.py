@@ -76,8 +76,7 @@ class Smoothness:
     vector
         The best fit so far, shape (n,); None if there was nothing to choose.
     notices
-        The choices,
-        one fact for each function.
+        The choices, one fact for each function.
     """
 
     problem: Problem

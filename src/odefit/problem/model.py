@@ -60,8 +60,7 @@ class Model:
         ``"constant"`` held from the left, or ``"cubic"``); or a mapping with ``"estimate"`` for an
         estimated function of time or of a state.
     functions
-        Functions that expressions may call, here and in a problem of the model:
-        ``{"mm(s, vmax, km)": "vmax*s/(km + s)"}``.
+        Functions for the model and its problem: ``{"mm(s, vmax, km)": "vmax*s/(km + s)"}``.
     definitions
         Named expressions, which replace their names wherever these occur.
     reactions
@@ -81,7 +80,8 @@ class Model:
     ----------
     notation
         Functions, named expressions and arrays, which the expanded equations no longer contain.
-        unknown_functions Estimated functions by name, expanded in the equations and observables.
+    unknown_functions
+        Estimated functions by name, expanded in the equations and observables.
 
     Raises
     ------

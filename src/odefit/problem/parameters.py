@@ -244,9 +244,11 @@ class Unknown:
     Attributes
     ----------
     name
-        Name of the parameter, of the state (for an initial value), or ``<observable>_sd``. kind Its
-        kind: a parameter of the model, an initial value or a noise parameter. experiment The
-        experiment it belongs to, if each has its own value.
+        Name of the parameter, of the state (for an initial value), or ``<observable>_sd``.
+    kind
+        Its kind: a parameter of the model, an initial value or a noise parameter.
+    experiment
+        The experiment it belongs to, if each has its own value.
     key
         Its name in results: ``name``, or ``name[experiment]``.
     parameter

@@ -29,8 +29,9 @@ class UnitReport:
     problems
         A sentence for each place where units disagree, with both units.
     checked
-        Places in which every unit is known, and which were checked fully. unchecked Places that
-        were checked in part, because units are missing.
+        Places in which every unit is known, and which were checked fully.
+    unchecked
+        Places that were checked in part, because units are missing.
     missing
         Names in the equations that have no unit.
     labels

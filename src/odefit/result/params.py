@@ -23,9 +23,9 @@ class ParameterEstimate:
     value
         The estimate, or the known value; NaN if no solution was found.
     stderr
-        The standard error,
-        or None, with the reason in ``note``. ci The ends of the confidence interval, or None. The
-        level is ``result.uncertainty.level``.
+        The standard error, or None, with the reason in ``note``.
+    ci
+        The ends of the confidence interval, or None. The level is ``result.uncertainty.level``.
     vary
         Whether it was estimated.
     min, max

@@ -265,8 +265,7 @@ class ResultPredictions:
         folds
             The number of parts; by default one for each experiment, or five blocks.
         seed
-            The seed
-            for grouping experiments into fewer parts; by default that of the fit.
+            The seed for grouping experiments into fewer parts; by default that of the fit.
         time_limit, memory, executor, jobs, progress, stop
             As :func:`odefit.fit` takes them. If a limit ends the work, the parts so far are
             returned.

@@ -37,8 +37,7 @@ class Chains:
     true
         The index of the correlation time of simulated noise.
     unknown
-        The correlation time's
-        unknown; None if it is known.
+        The correlation time's unknown; None if it is known.
     """
 
     order: IntArray

@@ -36,9 +36,10 @@ class Terms:
         Scores divided by the root of their information. Their squares have expectation one under
         the density, and with a loss no outlier makes them large.
     scale_terms
-        The remaining part of the negative log-densities that depends on the spread. constants The
-        part that depends neither on predictions nor on the spread, less log(2 pi)/2, so that it is
-        zero for the normal density.
+        The remaining part of the negative log-densities that depends on the spread.
+    constants
+        The part that depends neither on predictions nor on the spread, less log(2 pi)/2, so that it
+        is zero for the normal density.
     scale_slopes
         Derivatives of the negative log-densities by the spread.
     scale_steps

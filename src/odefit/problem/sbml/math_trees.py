@@ -174,8 +174,9 @@ def expression_text(tree: Any, names: Mapping[str, str] | None = None) -> str:
     Parameters
     ----------
     tree
-        libsbml's tree (ASTNode), without functions defined in the model. names New names of
-        identifiers; the others keep theirs.
+        libsbml's tree (ASTNode), without functions defined in the model.
+    names
+        New names of identifiers; the others keep theirs.
 
     Raises
     ------

@@ -47,9 +47,10 @@ class SbmlEvent:
     from_trigger_values
         Whether new values are computed when the trigger became true.
     delay
-        The delay after that, an
-        expression evaluated when the trigger became true. priority An expression, or None; of
-        events due at the same time, the one with the highest priority happens first.
+        The delay after that, an expression evaluated when the trigger became true.
+    priority
+        An expression, or None; of events due at the same time, the one with the highest priority
+        happens first.
     """
 
     id: str
@@ -85,9 +86,10 @@ class SbmlModel:
         Constants with a number as their value: parameters, compartments, species that nothing
         changes. Events may change them.
     computed
-        Constants given by an initial assignment, in other constants. assigned Expressions for other
-        identifiers (of assignment rules, reactions, stoichiometries), in states, constants and
-        ``t``; observables may name these.
+        Constants given by an initial assignment, in other constants.
+    assigned
+        Expressions for other identifiers (of assignment rules, reactions, stoichiometries), in
+        states, constants and ``t``; observables may name these.
     algebraic
         Variables of algebraic rules, and extents of fast reactions, without an explicit expression,
         each with an expression equal to zero.
@@ -101,8 +103,11 @@ class SbmlModel:
         Constants and states for which the file has no value.
     events
         Its events; those at the same time happen in this order, unless non-numeric priorities
-        decide otherwise. names New names, by SBML identifier. translated Sentences on the
-        translation.
+        decide otherwise.
+    names
+        New names, by SBML identifier.
+    translated
+        Sentences on the translation.
     start
         The value at the start of each state, computed constant and assigned
         name, in terms of others at the start; :meth:`at_start` combines them.

@@ -77,8 +77,7 @@ def problem_from_mapping(
     notes
         Remarks on the conversion from another format.
     within
-        The folder that must contain the data
-        files; by default `directory`.
+        The folder that must contain the data files; by default `directory`.
 
     Raises
     ------

@@ -25,9 +25,8 @@ class Scenario:
     name
         Its name in tables and figures, different from all experiments.
     like
-        The name of the
-        experiment that it modifies; None for the first one. Unknowns that differ between
-        experiments have the values of that one.
+        The name of the experiment that it modifies; None for the first one. Unknowns that differ
+        between experiments have the values of that one.
     initial
         Initial values that differ: numbers, or expressions in parameters and constants.
     constants
@@ -49,8 +48,7 @@ class Scenario:
     times
         Times of the predictions; by default those of `data`, or of the experiment.
     t0
-        The time of
-        the initial values; by default that of the experiment.
+        The time of the initial values; by default that of the experiment.
     steady_state
         Whether it begins at a steady state, see :class:`odefit.Experiment`; by default as in the
         experiment.

@@ -24,8 +24,7 @@ class Language:
     functions
         Names of functions, where they differ from those of expressions.
     power
-        The text of a power
-        of two texts; the third argument is an integer exponent, if it is one.
+        The text of a power of two texts; the third argument is an integer exponent, if it is one.
     chosen
         The text that stands for one of two texts, by a condition.
     signs
