@@ -21,11 +21,11 @@ import pandas as pd
 import odefit
 from evidence.running.campaign import Option, Record, Task
 from evidence.zoo.drawing import BLOCKS, Drawn, drawn
+from evidence.zoo.parts import PARTS
 from evidence.zoo.searching import searched
 from odefit.problem import problem_from_mapping
 
 ALIKE = 0.05  # difference of chi-square, or n log of the sum of squares, that counts as none
-PARTS = ("reference", "fit")
 SAME_VALUE = 1e-5  # relative difference of values at the same unknowns that counts as none
 DEFAULT = "automatic"
 METHODS: Mapping[str, Any] = {

@@ -22,6 +22,7 @@ import pandas as pd
 import odefit
 from evidence.running.campaign import Option, Record, Task
 from evidence.zoo.drawing import Drawn, sampled
+from evidence.zoo.parts import PARTS, data_set_tasks
 from evidence.zoo.searching import searched
 from odefit.problem import problem_from_mapping
 from odefit.result_data.notices import NoticeKind
@@ -30,7 +31,6 @@ HILLS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     Path(__file__).with_name("hills.toml").read_text(encoding="utf-8")
 )
 ALIKE = 0.05  # difference of chi-square, or n log of the sum of squares, that counts as none
-PARTS = ("reference", "fit")
 
 OPTIONS = (
     Option("problems", tuple(HILLS), "problems, e.g. membrane,three-pools", HILLS),
@@ -42,31 +42,7 @@ OPTIONS = (
 )
 
 
-def tasks(
-    problems: Sequence[str],
-    sets: int,
-    seeds: int,
-    parts: Sequence[str],
-    starts: int,
-    limits: Sequence[float],
-) -> list[Task]:
-    kinds: dict[str, list[dict[str, Any]]] = {
-        "reference": [{"starts": starts}],
-        "fit": [{"limit": limit, "seed": seed} for limit in limits for seed in range(seeds)],
-    }
-    return [
-        {
-            "key": " ".join(map(str, (part, problem, number, *kind.values()))),
-            "part": part,
-            "problem": problem,
-            "number": number,
-            **kind,
-        }
-        for part in parts
-        for kind in kinds[part]
-        for number in range(sets)
-        for problem in problems
-    ]
+tasks = data_set_tasks
 
 
 def run(task: Task) -> dict[str, Any]:

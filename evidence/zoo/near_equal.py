@@ -23,12 +23,12 @@ import odefit
 from evidence.peers.by_scipy import Array
 from evidence.running.campaign import Option, Record, Task
 from evidence.zoo.drawing import Drawn, sampled
+from evidence.zoo.parts import PARTS, data_set_tasks
 from odefit.problem import problem_from_mapping
 
 MODELS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     Path(__file__).with_name("near_equal.toml").read_text(encoding="utf-8")
 )
-PARTS = ("reference", "fit")
 SPREAD = 1.6  # true values lie within the middle over this and times this
 LIMIT = 3.84  # deviance within which an optimum fits
 UNLIKE = 0.2  # relative difference of unknowns of different optima
@@ -47,31 +47,7 @@ OPTIONS = (
 )
 
 
-def tasks(
-    problems: Sequence[str],
-    sets: int,
-    parts: Sequence[str],
-    starts: int,
-    limits: Sequence[float],
-    seeds: int,
-) -> list[Task]:
-    kinds: dict[str, list[dict[str, Any]]] = {
-        "reference": [{"starts": starts}],
-        "fit": [{"limit": limit, "seed": seed} for limit in limits for seed in range(seeds)],
-    }
-    return [
-        {
-            "key": " ".join(map(str, (part, problem, number, *kind.values()))),
-            "part": part,
-            "problem": problem,
-            "number": number,
-            **kind,
-        }
-        for number in range(sets)
-        for part in parts
-        for kind in kinds[part]
-        for problem in problems
-    ]
+tasks = data_set_tasks
 
 
 def run(task: Task) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def test_a_fit_is_judged_by_scipy() -> None:
 
 
 def test_a_lower_optimum_of_any_seed_makes_converged_false() -> None:
-    chosen = tasks(["membrane"], 1, 3, ("reference", "fit"), 10, [60.0])
+    chosen = tasks(["membrane"], 1, ("reference", "fit"), 10, [60.0], 3)
     told = {"status": "converged", "processor": 0.5, "message": "", "solutions": 1}
     results: list[dict[str, Any]] = [
         {"best": 5.0},
