@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evidence import page
+from evidence.everything import FOLDER, parts, run_all
 from evidence.registry import ROWS, row
 from evidence.running.runner import run_campaign
 from odefit.common.errors import InputError
 from odefit.methods.running.cluster import dask_cluster
 from odefit.reporting.numbers import duration
 
-DONE, STALE, UNUSABLE, INTERRUPTED = 0, 1, 2, 130  # exit statuses, as those of odefit
-PAGES = "pages"  # the name of all evidence that fills tables of pages
+DONE, FAILED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130  # exit statuses, as those of odefit
+ALL = "all"  # the name of everything that the pages show
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +43,10 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", help="name all evidence")
     run = actions.add_parser("run", help="run some of it, or go on with what was stopped")
-    run.add_argument("names", metavar="NAME", nargs="+", help=f"'{PAGES}': all that fills a page")
+    run.add_argument("names", metavar="NAME", nargs="+", help=f"'{ALL}': what the pages show")
+    run.add_argument(
+        "--only", metavar="PAGE", nargs="+", default=[], help=f"with '{ALL}': pages, e.g. speed"
+    )
     run.add_argument("--out", metavar="DIR", type=Path, help="default: study-NAME")
     run.add_argument(
         "--jobs", metavar="N", type=int, help="number of processes (default: one for each core)"
@@ -55,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         action="extend",
         default=[],
-        help="options of the campaign, e.g. noise=1e-4",
+        help=f"options of the campaign, e.g. noise=1e-4; with '{ALL}' ROW.NAME=VALUE",
     )
     pages = actions.add_parser("page", help="write tables of results into docs/benchmarks/")
     pages.add_argument("folders", metavar="DIR", nargs="*", type=Path, help="whose tables to take")
@@ -75,17 +79,21 @@ def _run(options: argparse.Namespace) -> int:
         value = getattr(options, option)
         if value is not None and not value > 0:
             raise InputError(f"--{option}: expected a positive number, got {value}")
-    names = options.names
-    if names == [PAGES]:
-        names = [name for name, one in ROWS.items() if one.fills]
-    given = _choices(options.set)
+    names, given = options.names, _choices(options.set)
+    if names == [ALL]:
+        left = run_all(parts(options.only, given), options.out or FOLDER, options.jobs)
+        print("\n" + ("\n".join(left) or "every part has ended"))
+        return FAILED if left else DONE
+    if options.only:
+        raise InputError(f"--only: chooses pages of 'run {ALL}'")
     chosen = [row(name).campaign().with_options(given) for name in names]
     for name, campaign in zip(names, chosen, strict=True):
         out = options.out or Path(f"study-{name}")
         folder = out / name if options.out and len(names) > 1 else out
+        page.begin(folder)
         with dask_cluster(options.dask) as executor:
             run_campaign(campaign, folder, options.jobs, options.limit, executor)
-        page.stamp(folder, name, given)
+        page.stamp(folder, name, given, options.limit)
     return DONE
 
 
@@ -93,7 +101,7 @@ def _page(options: argparse.Namespace) -> int:
     if options.check:
         wrong = page.stale()
         print("\n".join(wrong) or "pages and results files agree")
-        return STALE if wrong else DONE
+        return FAILED if wrong else DONE
     for folder in options.folders:
         for name in page.record(folder):
             print(f"{name} is that of {folder}")

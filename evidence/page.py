@@ -12,13 +12,13 @@ import csv
 import io
 import json
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from evidence import commits
 from evidence.registry import row
 from evidence.running.measuring import machine
 from odefit.common.errors import InputError
@@ -29,7 +29,8 @@ PAGES = ROOT / "docs" / "benchmarks"
 RESULTS = ROOT / "evidence" / "results" / "pages"
 FACTS = ("command", "made", "machine", "version")  # what every results file says of its table
 MADE = "made.json"  # in a folder of results: how they were made
-UNKNOWN = "not recorded"  # what stands where nobody wrote down a fact
+BEGUN = "begun.json"  # beside it: the commits by which its runs were begun
+OLDER = "older"  # why a table is not by a newer commit; every results file of an old one says it
 
 # A generated table in a page
 PLACE = re.compile(
@@ -63,7 +64,10 @@ class Results:
         lines = [_line(self.head), f"|{'|'.join(rules)}|", *map(_line, self.rows)]
         link = f"[{name}.csv](../../evidence/results/pages/{name}.csv)"
         made = self.facts["made"]
-        words = f"Results: {link}, " + (f"made {made}" if made != UNKNOWN else "date not recorded")
+        words = f"Results: {link}, "
+        words += f"made {made}" if made != commits.UNKNOWN else "date not recorded"
+        if reason := self.facts.get(OLDER):
+            words += f". Not made again: {reason.rstrip('.')}"
         return "\n" + "\n".join(lines) + f"\n\n*{words}.*\n\n"
 
 
@@ -82,7 +86,7 @@ def read_results(path: Path) -> Results:
     if missing:
         raise InputError(
             f"{path}: write lines '# KEY: VALUE' for {', '.join(missing)} at the top; "
-            f"'{UNKNOWN}' where nobody knows"
+            f"'{commits.UNKNOWN}' where nobody knows"
         )
     align = facts.pop("align")
     head, *rows = csv.reader(body)
@@ -143,27 +147,42 @@ def stale(pages: Path = PAGES, results: Path = RESULTS) -> list[str]:
             found.append(f"{page.name} has {len(bare)} tables without a results file")
     there = {p.relative_to(results).with_suffix("").as_posix() for p in results.rglob("*.csv")}
     found += [f"no page shows {name}.csv" for name in sorted(there - used)]
+    for name in sorted(there):
+        facts = read_results(results / f"{name}.csv").facts
+        if commits.old(facts["version"]) and not facts.get(OLDER):
+            found.append(
+                f"{name}.csv is older than commit number {commits.SINCE}: make it again, or say "
+                f"why not in a line '# {OLDER}: SENTENCE'"
+            )
     return found
 
 
-def stamp(folder: Path, name: str, given: Mapping[str, str]) -> None:
+def begin(folder: Path) -> None:
+    """Write down in a folder of results by which commit a run of it begins or goes on."""
+    path = folder / BEGUN
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written to: {error.strerror}") from error
+    write_atomically(path, json.dumps([*before, commits.current()]) + "\n")
+
+
+def stamp(folder: Path, name: str, given: Mapping[str, str], limit: int | None = None) -> None:
     """Write down in a folder of results how, when, where and by which version they were made."""
-    chosen = " --set " + " ".join(f"{k}={v}" for k, v in given.items()) if given else ""
+    chosen = f" --limit {limit}" if limit else ""
+    chosen += " --set " + " ".join(f"{k}={v}" for k, v in given.items()) if given else ""
+    path = folder / BEGUN
+    begun = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     today = datetime.now().astimezone()
     facts = {
         "campaign": name,
         "command": f"python -m evidence run {name}{chosen}",
         "made": f"on {today.day} {today:%B %Y}",
         "machine": machine(),
-        "version": f"odefit {version('odefit')}, commit {_commit()}",
+        "version": f"odefit {version('odefit')}, {commits.named(begun or [commits.current()])}",
     }
     write_atomically(folder / MADE, json.dumps(facts, indent=1) + "\n")
-
-
-def _commit() -> str:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    return ended.stdout.strip() or UNKNOWN
 
 
 def record(folder: Path, results: Path = RESULTS) -> list[str]:

@@ -28,6 +28,7 @@ class Row:
     fills: Mapping[str, str] = field(default_factory=dict)  # PAGE/TABLE: table of the campaign
     needs: Sequence[str] = ()  # packages and programs beyond those of odefit[test]
     given: Mapping[str, str] = field(default_factory=dict)  # options in place of the defaults
+    share: float = 1.0  # of its tasks in `run all`, spread evenly
     alone: bool = False  # tasks are timed, or need the machine for themselves
 
     def campaign(self) -> Campaign:

@@ -73,6 +73,11 @@ class TerminalProgress:
             self._status.stop()
 
 
+def say(line: str) -> None:
+    """Print a line of what goes on to standard output, at once."""
+    print(line, flush=True)
+
+
 def print_summary(
     campaign: Campaign,
     folder: Path,

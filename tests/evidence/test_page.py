@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from evidence import commits
 from evidence.page import (
     FACTS,
+    OLDER,
     RESULTS,
+    begin,
     first_table,
     read_results,
     record,
@@ -21,6 +25,8 @@ from odefit.common.errors import InputError
 
 HISTORICAL = {"separable/matches", "speed/trajectory-later", "speed/whole-fit-later"}
 """Tables that show what has changed since."""
+
+TODAY = f"odefit 0.2.0, commit 0123abcd (number {commits.SINCE})"
 
 TABLE = "some words\n\n| a | b |\n|---|--:|\n| x \\| y | 1, 2 |\n|  | **3** |\n\nmore\n"
 
@@ -55,7 +61,10 @@ def test_a_table_is_recorded_and_written_as_it_was(tmp_path: Path) -> None:
     (folder / "scope.md").write_text(TABLE, encoding="utf-8")
     stamp(folder, "transcription-study-quick", {"seconds": "30"})
     assert record(folder, results) == ["transcription/starts"]
-    facts = read_results(results / "transcription" / "starts.csv").facts
+    file = results / "transcription" / "starts.csv"
+    facts = read_results(file).facts
+    # As if it were made by a commit of today, whatever the history of this copy.
+    file.write_text(file.read_text(encoding="utf-8").replace(facts["version"], TODAY))
     assert facts["command"] == "python -m evidence run transcription-study-quick --set seconds=30"
     assert facts["version"].startswith("odefit ")
     (results / "transcription").rename(results / "page")
@@ -102,3 +111,47 @@ def test_a_results_file_that_lacks_something_is_refused(
 def test_a_text_without_a_table_is_refused() -> None:
     with pytest.raises(InputError, match=r"words\.md has no table in Markdown"):
         first_table("no table", "words.md")
+
+
+def results_file(folder: Path, version: str, *lines: str) -> str:
+    """Write a results file by that version; return what is wrong with it."""
+    pages, results = folder / "pages", folder / "results"
+    (results / "page").mkdir(parents=True, exist_ok=True)
+    pages.mkdir(exist_ok=True)
+    facts = ["command: c", "made: m", "machine: m", f"version: {version}", *lines, "align: l"]
+    text = "".join(f"# {fact}\n" for fact in facts) + "a\n1\n"
+    (results / "page" / "one.csv").write_text(text, encoding="utf-8")
+    page = pages / "page.md"
+    page.write_text("<!-- results: page/one -->\n<!-- /results -->\n", encoding="utf-8")
+    page.write_text(renewed(page, results), encoding="utf-8")
+    return "\n".join(stale(pages, results))
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        f"commit 0123abcd (number {commits.SINCE - 1})",
+        f"commit 0123abcd-dirty (number {commits.SINCE + 1})",
+        f"commits 0123abcd (number 7) to 4567abcd (number {commits.SINCE})",
+        "commit 0123abcd",
+        commits.UNKNOWN,
+    ],
+)
+def test_a_table_by_an_older_commit_needs_a_sentence_on_why(version: str, tmp_path: Path) -> None:
+    assert "page/one.csv is older than commit number" in results_file(tmp_path, version)
+    assert results_file(tmp_path, version, f"{OLDER}: it takes a week") == ""
+    text = (tmp_path / "pages" / "page.md").read_text(encoding="utf-8")
+    assert "made m. Not made again: it takes a week.*" in text
+    assert results_file(tmp_path, TODAY) == ""
+
+
+def test_runs_that_went_on_name_the_first_and_the_last_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a1 (number 1)", "b2 (number 2)", "b2 (number 2)"):
+        monkeypatch.setattr(commits, "current", lambda name=name: name)
+        begin(tmp_path)
+    stamp(tmp_path, "library", {}, limit=62)
+    facts = json.loads((tmp_path / "made.json").read_text(encoding="utf-8"))
+    assert facts["version"].endswith(", commits a1 (number 1) to b2 (number 2)")
+    assert facts["command"] == "python -m evidence run library --limit 62"

@@ -1,0 +1,47 @@
+"""Commits by which results were made, and their age.
+
+Every commit of the main branch has a number: how many there are up to it. From these numbers a copy
+of the tree without its history can tell which of two is older.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+UNKNOWN = "not recorded"  # what stands where nobody wrote down a fact
+
+SINCE = 1110
+"""The number of commit 14d46942 of 29 November 2026: what was made by an earlier one says why."""
+
+MADE_BY_RUNS = (":!evidence/results/pages", ":!docs/benchmarks")  # no change of the program
+
+_NUMBERED = re.compile(r"\b[0-9a-f]{7,40}(?P<dirty>-dirty)? \(number (?P<number>\d+)\)")
+
+
+def current() -> str:
+    """Return the commit of this checkout with its number; ``-dirty`` where files were changed."""
+    name, number = _git("rev-parse", "--short=8", "HEAD"), _git("rev-list", "--count", "HEAD")
+    if not name:
+        return UNKNOWN
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *MADE_BY_RUNS)
+    return f"{name}{'-dirty' if changed else ''} (number {number})"
+
+
+def named(commits: list[str]) -> str:
+    """Return the words for the commits of a run that went on, the oldest first."""
+    several = list(dict.fromkeys(commits))
+    return f"commit {several[0]}" if len(several) == 1 else f"commits {' to '.join(several)}"
+
+
+def old(version: str) -> bool:
+    """Was something made before `SINCE`, or with changes that no commit has?"""
+    found = list(_NUMBERED.finditer(version))
+    return not found or any(m["dirty"] or int(m["number"]) < SINCE for m in found)
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
