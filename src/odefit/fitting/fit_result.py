@@ -226,8 +226,8 @@ def _goodness(state: FitState) -> FitState:
 @stage("wanted intervals", "uncertainty", needs=assessed)
 def _wanted_intervals(state: FitState) -> FitState:
     assert state.uncertainty is not None
-    wanted = state.goodness, state.wanted.intervals
-    return replace(state, uncertainty=treated(*state.at_answer, state.uncertainty, *wanted))
+    known = *state.at_answer, state.uncertainty, state.goodness, state.wanted.intervals
+    return replace(state, uncertainty=treated(*known))
 
 
 @stage_on_jacobian("misfit", "misfit", needs=answered)
@@ -317,7 +317,8 @@ def _equal(state: FitState) -> FitState:
     return replace(state, equal=tuple(equal), near=near_solutions(state, equal))
 
 
-stage("solutions that fit", "solutions", needs=several_fit)(with_fitting)
+FITTING = "solutions", "equal", "near", "uncertainty"
+stage("solutions that fit", *FITTING, needs=several_fit)(with_fitting)
 
 
 @stage("assessment", "assessment", needs=answered)

@@ -22,6 +22,7 @@ from odefit.assessment.parts import Uncertainty
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import undetermined
 from odefit.fitting.fit_stages import FitState
+from odefit.fitting.one_hill import with_hills
 from odefit.fitting.other_hills import candidates
 from odefit.fitting.places import Candidate
 from odefit.fitting.solutions import DISTANCE, MAX_SOLUTIONS
@@ -165,7 +166,8 @@ def several_fit(state: FitState) -> bool:
 
 
 def with_fitting(state: FitState) -> FitState:
-    """Add deviances, weights and intervals to the solutions that fit."""
+    """Add deviances, weights and intervals to the solutions that fit, one for each hill."""
+    state = with_hills(state)
     several = [s for s in (*state.equal, *state.near) if s.nodes is None]
     if len(several) < 2 or state.uncertainty is None or several[0] is not state.solutions[0]:
         return state

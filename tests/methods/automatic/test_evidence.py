@@ -255,3 +255,26 @@ def test_a_match_in_closed_form_needs_no_second_hit_where_chi_square_is_typical(
     assert not asked(105.0, unique=True).enough
     ends = [replace(ends[0], vector=np.ones(198))]
     assert asked(105.0, unique=True).enough
+
+
+def test_ends_within_the_noise_that_one_start_alone_has_reached_are_missing_evidence() -> None:
+    """Ten starts end at 50; ends at 51 are within the noise, each at an optimum of its own."""
+
+    few = NoiseFit(True, freedom=10.0)
+
+    def weighed(others: Sequence[float], fit: NoiseFit = few) -> Evidence:
+        costs = [50.0] * 10 + list(others)
+        ends = [replace(start(cost, 1.0 + k), index=k) for k, cost in enumerate(costs)]
+        return Evidence.of(
+            *(Automatic(), ends, TOLERANCE, lambda *_: fit, lambda: False, Families()),
+            highest=lambda best: best.cost + 1.92,
+        )
+
+    alone = weighed([51.0, 51.1])
+    assert not alone.enough
+    assert alone.unseen is not None
+    assert (alone.unseen.alone, alone.unseen.ends) == (2, 12)
+    assert weighed([51.0, 51.0, 51.1, 51.1]).enough  # each is seen twice
+    assert weighed([51.0]).enough  # 1 of 11
+    assert weighed([60.0, 70.0]).enough  # not within the noise
+    assert weighed([51.0, 51.1], EXPLAINED).enough  # nothing can be better

@@ -8,6 +8,7 @@ import numpy as np
 from odefit import Control, Start, Status
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.message import message_of
+from odefit.methods.automatic.unseen import Unseen
 from odefit.methods.estimate import Cause, Route
 from odefit.methods.fit_quality.noise_fit import NoiseFit
 
@@ -51,6 +52,14 @@ def test_an_optimum_that_was_reached_once() -> None:
     assert said == (
         "one of four starts of single shooting ends at the lowest optimum, "
         "which no other start has reached"
+    )
+
+
+def test_ends_that_one_start_alone_has_reached_are_told() -> None:
+    said = message_of(replace(found(), enough=False, unseen=Unseen(40, 9)), [SHOOTING], None)
+    assert said.endswith(
+        "Nine of 40 independent starts that fit within the noise ended where no other did, "
+        "so a better optimum may remain unseen"
     )
 
 

@@ -51,3 +51,14 @@ def test_an_end_that_is_lower_by_an_error_of_the_integration_alone_is_level(
     assert valleys.level(usual, other)
     assert 1.001 < higher.cost / usual.cost < 1.01
     assert not valleys.level(higher, usual)
+
+
+def test_the_noise_says_up_to_which_cost_ends_fit(forward: ForwardMap) -> None:
+    """Without noise the deviance is that of its estimate, in proportion to the best cost."""
+    times = np.linspace(0.0, 10.0, 60)
+    model, data = Model(ode={"x": "-sin(t - p)"}), {"t": times, "x": np.cos(times - 1.0)}
+    plain = ForwardMap(Problem(model, data, {"p": (-20.0, 20.0)}, {"x": "cos(p)"}))
+    best = replace(end(0, forward, 1.0), cost=30.0)
+    given, estimated = (Valleys(f, CostTolerance.of(f)).highest(best) for f in (forward, plain))
+    assert given == pytest.approx(31.92)
+    assert 60 * np.log(estimated / 30.0) == pytest.approx(3.84)

@@ -17,7 +17,8 @@ from odefit import (
     SingleShooting,
     Status,
 )
-from odefit.methods.local.variable_projection import VariableProjection
+from odefit.methods.bounded_problem import with_bounds
+from odefit.methods.local.variable_projection import Projection, VariableProjection
 from tests.methods.observed_chain import (
     PROBLEMS,
     TIMES,
@@ -179,3 +180,21 @@ def test_a_fit_is_the_same_with_and_without() -> None:
     assert errors(with_it) == pytest.approx(errors(without), rel=1e-3)
     assert with_it.assessment.local is not None
     assert with_it.assessment.local.optimal
+
+
+def test_a_linear_unknown_that_its_bounds_hold_leaves_the_others_free() -> None:
+    """y = (a + b) x, where b is held and a may not become negative."""
+    times = np.linspace(0.0, 3.0, 12)
+    free = {"lower": 0.0, "upper": 9.0}
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "a*x + b*x + b"}),
+        {"t": times, "y": 2.0 * np.exp(-times) + 0.5},
+        {"k": free, "a": free, "b": free},
+        {"x": 1.0},
+    )
+    for held, expected in ((0.5, 1.5), (6.0, 0.0)):
+        bounds = np.array([[0.0, 9.0], [0.0, 9.0], [held, held]])
+        projection = VariableProjection(ForwardMap(with_bounds(problem, bounds)))
+        found = projection.evaluate(np.array([1.0, 4.0, held]))
+        assert isinstance(found, Projection)
+        assert found.vector == pytest.approx([1.0, expected, held], abs=1e-6)

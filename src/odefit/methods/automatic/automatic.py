@@ -234,6 +234,7 @@ class _AutomaticSearch:
                 self._unique,
                 self.valleys.same,
                 self.valleys.level,
+                self.valleys.highest,
             )
             self._weighed = (last, present_evidence)
         return self._weighed[1]
@@ -380,9 +381,8 @@ class _AutomaticSearch:
     # The answer -----------------------------------------------------------------------------------
 
     def _estimate(self, enough: bool) -> Estimate:
-        evidence = self.evidence()
+        evidence, cause = self.evidence(), self.control.cause
         routes = self._routes(evidence)
-        cause = self.control.cause
         return Estimate(
             tuple(self.ends),
             evidence.status(self.control, enough),

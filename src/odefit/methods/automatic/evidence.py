@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from odefit.methods.automatic.families import Families
+from odefit.methods.automatic.unseen import Unseen
 from odefit.methods.estimate import Doubt, Start, Status
 from odefit.methods.fit_quality.limits import FAR_SHARE
 from odefit.methods.fit_quality.noise_fit import NoiseFit
@@ -59,6 +60,7 @@ class Evidence:
     doubt: Doubt | None = None  # the doubt of the best end although many have reached it
     alike: Sequence[Start] = ()  # the ends that count as the best one
     far: bool = False  # whether the search ends because no start has come near the data
+    unseen: Unseen | None = None  # what remains unseen, if that keeps the search from its end
 
     @classmethod
     def of(
@@ -76,6 +78,7 @@ class Evidence:
         unique: Callable[[Start], bool] = lambda _: False,
         in_valley: Callable[[Start, Start], bool] = lambda *_: False,
         level: Callable[[Start, Start], bool] = lambda *_: False,
+        highest: Callable[[Start], float] = lambda _: -math.inf,
     ) -> Evidence:
         """Weigh all ends so far.
 
@@ -84,7 +87,7 @@ class Evidence:
         best of ends that are alike, and whether to look elsewhere first. `unique` returns whether
         starts of a route can lead to no other end. `in_valley` returns whether the way from an end
         to the best leads downhill, and `level` whether an end counts as the best though it is
-        higher.
+        higher. `highest` returns the cost up to which ends fit within the noise of the best.
         """
         best, _ = tolerance.best(ends)
         independent = families.independent(ends)
@@ -120,11 +123,17 @@ class Evidence:
         settled = settled or fit.outliers > 0 or alone
         enough = enough and settled
         far = not enough and not untried() and _far(best, ends, independent, fit)
-        doubt = None
+        doubt = unseen = None
         if enough and not fit.outliers:
             doubt, open_ = doubted(alike, fit)
             enough = not open_
-        return cls(best, hits, fit, enough or far, len(independent), converged, doubt, alike, far)
+            if not (fit.certain or alone or fit.explained is False):
+                found = Unseen.of(independent, alike, highest(best), tolerance)
+                enough, unseen = enough and not found.many, found if found.many else None
+        return cls(
+            *(best, hits, fit, enough or far, len(independent), converged, doubt, alike, far),
+            unseen=unseen,
+        )
 
     @property
     def certain(self) -> bool:

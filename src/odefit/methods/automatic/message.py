@@ -49,6 +49,11 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
             f"none of {evidence.count} independent starts came near the data, and later ones came "
             "no nearer than earlier ones: the search has ended"
         )
+    if evidence.unseen is not None:
+        sentences.append(
+            f"{_number(evidence.unseen.alone)} of {evidence.unseen.ends} independent starts that "
+            "fit within the noise ended where no other did, so a better optimum may remain unseen"
+        )
     if told_cause(evidence, cause) is not None:
         sentences.append(f"{cause} ended the search before the evidence was complete")
     return ". ".join(s[0].upper() + s[1:] if i else s for i, s in enumerate(sentences))

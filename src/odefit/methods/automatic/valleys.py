@@ -7,6 +7,7 @@ leads downhill throughout. So is an end whose cost differs only by integration e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -21,6 +22,9 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 
 MAX_RISE = 5.0
 """Largest difference of two negative log-likelihoods in one valley."""
+
+DEVIANCE = 3.84
+"""Deviance from the best end up to which an end fits within the noise."""
 
 PARTS = (0.25, 0.5, 0.75)
 """Number of parts of the way at whose ends the cost is evaluated."""
@@ -59,6 +63,12 @@ class Valleys:
         if key not in self._costs:
             self._costs[key] = self._forward.cost(end.vector, UNDECIDED)
         return self._costs[key]
+
+    def highest(self, best: Start) -> float:
+        """Return the highest cost of ends that fit within the noise of the best one."""
+        if self._forward.likelihood or self._forward.given_noise:
+            return best.cost + 0.5 * DEVIANCE
+        return best.cost * math.exp(DEVIANCE / max(self._forward.problem.size, 1))
 
     def same(self, end: Start, best: Start) -> bool:
         """Return whether the straight way from an end to a better one leads downhill."""

@@ -305,8 +305,12 @@ def _bounded_least_squares(
         if not ((z >= bottom) & (z <= top)).all():
             from scipy.optimize import lsq_linear
 
-            most = 10 * len(z)
-            z = lsq_linear(scaled, -constant, (bottom, top), method="bvls", max_iter=most).x
+            free, most = bottom < top, 10 * len(z)  # the others are held by their bounds
+            z = bottom.copy()
+            rest = -(constant + scaled[:, ~free] @ z[~free])
+            bounds = bottom[free], top[free]
+            if free.any():
+                z[free] = lsq_linear(scaled[:, free], rest, bounds, "bvls", max_iter=most).x
     within = (z > bottom) & (z < top)
     y = np.where(within, z / units, np.where(z <= bottom, low, high))
     return np.where(norms > 0, y, given), within & (norms > 0)

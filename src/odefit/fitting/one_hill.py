@@ -1,0 +1,179 @@
+"""Solutions on one hill of the likelihood, which count as one solution that fits.
+
+Where the data determine a combination of unknowns poorly, searches end at several places of one
+long ridge. Refits lead from one of them to the other: the unknown that differs most takes some
+values between, the others follow, and the deviance stays within the limit of the likelihood ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.parts import Trouble, Uncertainty
+from odefit.common.arrays import Array
+from odefit.fitting.fit_stages import FitState
+from odefit.methods.bounded_problem import with_bounds
+from odefit.methods.estimate import Status
+from odefit.methods.running.control import Control
+from odefit.methods.single_shooting import SingleShooting
+from odefit.problem.problem import Problem
+from odefit.problem.variants.sizes import sizes_at
+from odefit.result_data import Solution
+from odefit.simulation import Evaluation, ForwardMap
+
+STEPS = 8
+"""Number of values of the held unknown from one solution to the other."""
+
+EVALUATIONS = 15
+"""Evaluations of one refit."""
+
+SHARE, LEAST = 0.1, 300
+"""Share of the fit's evaluations allowed for refits, and the number always allowed."""
+
+MOST_RISE = 300.0
+"""Largest deviance halfway by linearisation, relative to the limit, of solutions worth a
+walk: other turns of an oscillation have far more between them."""
+
+
+def with_hills(state: FitState) -> FitState:
+    """Count solutions on one hill as the best of them, whose intervals reach the others."""
+    several = [*state.equal, *state.near]
+    complete = state.complete
+    if any(s.nodes is not None for s in several) or (complete is not None and complete.known):
+        return state
+    forward = state.answer.forward
+    deviance = Deviance.of(*state.at_answer)
+    limit = deviance.limit(state.wanted.level)
+    if not (np.isfinite(limit) and deviance.variance > 0):
+        return state
+    walker = _Walker(forward, state.control, sum(s.evaluations for s in state.estimate.starts))
+    kept: list[Solution] = several[:1]
+    joined: list[Solution] = []
+    highest, most = deviance.cost(limit), MOST_RISE * limit * deviance.variance
+    for solution in several[1:]:
+        near = (k for k in kept if _rise(forward, k.vector, solution.vector) <= most)
+        if any(walker.joins(k.vector, solution.vector, highest) for k in near):
+            joined.append(solution)
+        else:
+            kept.append(solution)
+    uncertainty = state.uncertainty
+    if joined and uncertainty is not None and len(kept) == 1:
+        uncertainty = reaching(uncertainty, [s.vector for s in joined])
+    return replace(
+        state,
+        equal=tuple(s for s in state.equal if s in kept),
+        near=tuple(s for s in state.near if s in kept),
+        uncertainty=uncertainty,
+    )
+
+
+def reaching(uncertainty: Uncertainty, vectors: Sequence[Array]) -> Uncertainty:
+    """Return the uncertainty with intervals that hold other values of the same hill, too.
+
+    `vectors` are n unknowns each. Intervals that are withheld stay so.
+    """
+    intervals, values = uncertainty.intervals.copy(), np.array(vectors)
+    trouble, notes = dict(uncertainty.trouble), dict(uncertainty.notes)
+    for k, key in enumerate(uncertainty.keys):
+        low, high = min(values[:, k]), max(values[:, k])
+        within = intervals[k, 0] <= low and high <= intervals[k, 1]
+        if within or not np.isfinite(intervals[k]).all():
+            continue
+        intervals[k] = min(intervals[k, 0], low), max(intervals[k, 1], high)
+        trouble.setdefault(key, Trouble.NOT_LINEAR)
+        notes[key] = (
+            "the interval reaches to other values that fit within the noise, on the same hill of "
+            "the likelihood; a profile can tell more"
+        )
+    return replace(uncertainty, intervals=intervals, trouble=trouble, notes=notes)
+
+
+class _Walker:
+    """Walks by refits, within a number of evaluations."""
+
+    def __init__(self, forward: ForwardMap, control: Control, spent: int) -> None:
+        self._forward, self._control = forward, control
+        self._left = max(LEAST, SHARE * spent)
+
+    def joins(self, one: Array, other: Array, highest: float) -> bool:
+        """Return whether refits lead from one solution to the other below a cost."""
+        straight = self._straight(one, other, highest)
+        return straight or any(
+            self._leads(first, last, highest) for first, last in ((one, other), (other, one))
+        )
+
+    def _straight(self, first: Array, last: Array, highest: float) -> bool:
+        """Return whether the cost stays below the highest one along a straight way."""
+        problem, parts = self._forward.problem, np.arange(1, STEPS) / STEPS
+        return all(self._forward.cost(_between(problem, first, last, p)) <= highest for p in parts)
+
+    def _leads(self, first: Array, last: Array, highest: float) -> bool:
+        problem = self._forward.problem
+        held = int(np.argmax(np.abs(_away(problem, first, last))))
+        at = first
+        for step in range(1, STEPS):
+            point = _between(problem, at, last, 1 / (STEPS + 1 - step))
+            alone = at.copy()
+            alone[held] = point[held]
+            for start in (point, alone):
+                cost, end = self._refitted(start, held)
+                if cost <= highest:
+                    at = end
+                    break
+            else:
+                return False
+        return self._straight(at, last, highest)
+
+    def _refitted(self, start: Array, held: int) -> tuple[float, Array]:
+        if self._left <= 0 or self._control.should_stop():
+            return np.inf, start
+        problem = self._forward.problem
+        bounds = np.column_stack([problem.lower, problem.upper])
+        bounds[held] = start[held]
+        forward = self._forward.of(with_bounds(problem, bounds))
+        end = SingleShooting(evaluations=EVALUATIONS).run(forward, 0, start, self._control)
+        self._left -= end.evaluations
+        return (np.inf, start) if end.status is Status.FAILED else (end.cost, end.vector)
+
+
+def _logarithmic(problem: Problem, one: Array, other: Array) -> Array:
+    """Return which unknowns are compared by their ratio, shape (n,)."""
+    return np.asarray((problem.lower >= 0) & (one > 0) & (other > 0))
+
+
+def _away(problem: Problem, one: Array, other: Array) -> Array:
+    """Return the distance of two points in each unknown, relative to its size, shape (n,)."""
+    ratio = _logarithmic(problem, one, other)
+    with np.errstate(all="ignore"):
+        logs = np.log(np.where(ratio, other / one, 1.0))
+    return np.where(ratio, logs, (other - one) / np.maximum(sizes_at(problem, one), 1e-300))
+
+
+def _between(problem: Problem, one: Array, other: Array, part: float) -> Array:
+    """Return the point at a part of the way from one to the other."""
+    ratio = _logarithmic(problem, one, other)
+    with np.errstate(all="ignore"):
+        along = np.where(ratio, one * np.where(ratio, other / one, 1.0) ** part, 0.0)
+    point = np.where(ratio, along, one + part * (other - one))
+    return np.clip(point, problem.lower, problem.upper)
+
+
+def _rise(forward: ForwardMap, one: Array, other: Array) -> float:
+    """Return the rise of the sum of squares halfway, by linearisation at the end where it is less.
+
+    Positive unknowns count by their logarithms.
+    """
+    problem, lowest = forward.problem, np.inf
+    ratio = _logarithmic(problem, one, other)
+    for at, to in ((one, other), (other, one)):
+        evaluation = forward.evaluate(at)
+        if isinstance(evaluation, Evaluation):
+            with np.errstate(all="ignore"):
+                logs = at * np.log(np.where(ratio, to / at, 1.0))
+            move = 0.5 * np.where(ratio, logs, to - at)
+            lowest = min(lowest, float(np.sum((evaluation.information @ move) ** 2)))
+    return lowest

@@ -1,0 +1,160 @@
+"""Ends on one ridge are one solution that fits, and ends with a valley between them are two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from odefit import Model, Problem, SingleShooting, Status
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
+from odefit.assessment.parts import Trouble
+from odefit.common.arrays import Array
+from odefit.fitting import one_hill
+from odefit.fitting.fit_stages import FitState, Wanted
+from odefit.fitting.one_hill import _between, _rise, _Walker, reaching, with_hills
+from odefit.fitting.solutions import solution
+from odefit.methods.polish import Answer, answer
+from odefit.methods.running.control import Control
+from odefit.simulation import Evaluation, ForwardMap
+
+TIMES = np.linspace(0.0, 6.0, 30)
+
+Make = Callable[[], tuple[ForwardMap, Array, Array]]
+
+
+def product() -> tuple[ForwardMap, Array, Array]:
+    """x = a b exp(-k t) where a weak term tells a from b: a ridge along a b = 6."""
+    bounds = {"lower": 0.1, "upper": 60.0}
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "a*b*x + 0.001*a"}),
+        {"t": TIMES, "y": 6.0 * np.exp(-0.5 * TIMES) + 0.002},
+        {"k": bounds, "a": bounds, "b": bounds},
+        {"x": 1.0},
+        noise={"y": {"sd": 0.1}},
+    )
+    return ForwardMap(problem), np.array([0.5, 2.0, 3.0]), np.array([0.5, 12.0, 0.5])
+
+
+def turns() -> tuple[ForwardMap, Array, Array]:
+    """x = cos(w t) at whole numbers, where w and 2 pi - w fit alike."""
+    times = np.arange(12.0)
+    problem = Problem(
+        Model(ode={"x": "w*v", "v": "-w*x"}),
+        {"t": times, "x": np.cos(times)},
+        {"w": {"lower": 0.2, "upper": 6.0}},
+        {"x": 1.0, "v": 0.0},
+        noise={"x": {"sd": 0.2}},
+        t0=0.0,
+    )
+    return ForwardMap(problem), np.array([1.0]), np.array([2 * np.pi - 1.0])
+
+
+def test_refits_lead_along_a_ridge_whichever_end_is_first() -> None:
+    forward, one, other = product()
+    highest = forward.cost(one) + 1.92
+    middle = 0.5 * (one + other)
+    assert forward.cost(middle) > highest  # the straight way in natural units leads over a valley
+    for first, last in ((one, other), (other, one)):
+        walker = _Walker(forward, Control(jobs=1), 0)
+        assert walker._leads(first, last, highest)
+        assert walker.joins(first, last, highest)
+
+
+def test_a_bent_ridge_needs_refits() -> None:
+    """The sum of a and b is determined: a straight way in logarithms leaves the ridge."""
+    forward, one, _ = product()
+    problem = forward.problem
+    bent = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "(a + b)*x + 0.0001*a"}),
+        {"t": TIMES, "y": 6.0 * np.exp(-0.5 * TIMES)},
+        {key: {"lower": 0.1, "upper": 60.0} for key in problem.keys},
+        {"x": 1.0},
+        noise={"y": {"sd": 0.1}},
+    )
+    forward, one, other = ForwardMap(bent), np.array([0.5, 0.2, 5.8]), np.array([0.5, 5.8, 0.2])
+    highest = forward.cost(one) + 1.92
+    walker = _Walker(forward, Control(jobs=1), 0)
+    assert not walker._straight(one, other, highest)
+    assert walker.joins(one, other, highest)
+    spent = _Walker(forward, Control(jobs=1), 0)
+    spent._left = 0.0
+    assert not spent.joins(one, other, highest)
+
+
+def test_turns_of_an_oscillation_are_apart_and_not_worth_a_walk() -> None:
+    forward, one, other = turns()
+    highest = forward.cost(one) + 1.92
+    assert not _Walker(forward, Control(jobs=1), 0).joins(one, other, highest)
+    assert _rise(forward, one, other) > one_hill.MOST_RISE * 3.84
+
+
+def test_the_way_is_one_of_ratios_for_positive_unknowns() -> None:
+    forward, one, other = product()
+    assert _between(forward.problem, one, other, 0.5) == pytest.approx(np.sqrt(one * other))
+    signed = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": TIMES, "x": np.exp(-TIMES)},
+        {"k": {"lower": -3.0, "upper": 3.0}},
+        {"x": 1.0},
+    )
+    assert _between(signed, np.array([1.0]), np.array([2.0]), 0.5)[0] == 1.5
+
+
+def test_intervals_reach_the_other_values_of_the_hill_and_say_so() -> None:
+    forward, one, _ = turns()
+    evaluation = forward.evaluate(one)
+    assert isinstance(evaluation, Evaluation)
+    found = assess_uncertainty(forward, one, evaluation, 0.95)
+    low, high = found.intervals[0]
+    assert reaching(found, [one]).trouble == {}
+    reached = reaching(found, [np.array([high + 1.0])])
+    assert reached.intervals[0].tolist() == [low, high + 1.0]
+    assert reached.trouble == {"w": Trouble.NOT_LINEAR}
+    assert "a profile can tell more" in reached.notes["w"]
+    withheld = replace(found, intervals=np.full((1, 2), np.nan))
+    assert np.isnan(reaching(withheld, [np.array([9.0])]).intervals).all()
+
+
+@pytest.mark.parametrize(("make", "hills"), [(product, 1), (turns, 2)])
+def test_solutions_that_fit_are_counted_by_hill(make: Make, hills: int) -> None:
+    forward, one, other = make()
+    problem, control = forward.problem, Control(jobs=1)
+    estimate = SingleShooting().solve(
+        problem.with_unknowns(guess=dict(zip(problem.keys, one.tolist(), strict=True))), control
+    )
+    found = answer(problem, estimate, control, True)
+    assert isinstance(found, Answer)
+    ends = []
+    for x in (found.start.vector, other):
+        at = forward.evaluate(x)
+        assert isinstance(at, Evaluation)
+        ends.append(solution(problem, replace(found.start, vector=x), at, 1))
+    state = FitState(
+        problem=problem,
+        control=control,
+        estimate=estimate,
+        wanted=Wanted(0.95, True, True, False, "as-is"),
+        status=Status.CONVERGED,
+        message="",
+        found=found,
+        solutions=tuple(ends),
+        equal=tuple(ends[:1]),
+        near=tuple(ends[1:]),
+        uncertainty=assess_uncertainty(*found_at(found), 0.95),
+    )
+    counted = with_hills(state)
+    assert len([*counted.equal, *counted.near]) == hills
+    assert counted.solutions == state.solutions
+    assert counted.uncertainty is not None
+    if hills == 1:
+        low, high = counted.uncertainty.intervals.T
+        assert ((low <= other) & (other <= high)).all()
+    else:
+        assert counted.uncertainty is state.uncertainty
+
+
+def found_at(found: Answer) -> tuple[ForwardMap, Array, Evaluation]:
+    return found.forward, found.start.vector, found.evaluation
