@@ -46,7 +46,7 @@ from fuzz_grammar import FuzzModel, UnusableError, fuzz_model
 LIMIT = 60
 """Seconds of processor time after which a case counts as one that hangs."""
 
-FIT_SECONDS, LIGHT_FIT_SECONDS = 3.0, 1.0
+FIT_SECONDS, LIGHT_FIT_SECONDS = 3.0, 0.5
 """The time limit of a fit, and of that of a light case."""
 
 COUNT_WORK = 5e7

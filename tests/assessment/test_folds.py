@@ -152,3 +152,21 @@ def test_unknowns_with_an_interval_by_profile_are_not_said_to_be_hardly_determin
         "ka, ke, V are at a bound or hardly determined at this answer, and its residuals may be "
         "more than noise; 16 starts"
     )
+
+
+def test_an_answer_that_is_no_optimum_is_at_no_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its profiles would say nothing, and take minutes where trajectories are chaotic."""
+
+    def asked(*_: Any) -> None:
+        raise AssertionError("asked for folds")
+
+    monkeypatch.setattr("odefit.fitting.fit_result.with_folds", asked)
+    start = {"ka": 0.3, "ke": 0.25, "V": 0.5}
+    failed = {
+        evaluations: odefit.fit(
+            oral_dose(), odefit.SingleShooting(evaluations=evaluations), start=start, polish=False
+        ).failed_stages
+        for evaluations in (2, 200)
+    }
+    assert failed[2] == ()
+    assert [one.stage for one in failed[200]] == ["folds"]

@@ -199,9 +199,9 @@ def _curvature(state: FitState) -> FitState:
     return replace(state, uncertainty=uncertainty)
 
 
-@stage_on_jacobian("folds", "uncertainty", needs=assessed)
+@stage_on_jacobian("folds", "uncertainty", needs=lambda s: assessed(s) and s.optimal)
 def _folds(state: FitState) -> FitState:
-    """Add intervals by profile where solutions merge."""
+    """Add intervals by profile where solutions merge, which they do at optima alone."""
     assert state.uncertainty is not None
     known, doing = (*state.at_answer, state.uncertainty, state.control), "profiling at a fold"
     return replace(state, uncertainty=with_folds(*known, lambda: report(state, doing)))

@@ -120,6 +120,11 @@ class FitState:
         return found.start.exact or negligible
 
     @property
+    def optimal(self) -> bool:
+        """True if the answer is a local optimum."""
+        return self.local is not None and self.local.optimal
+
+    @property
     def corroborated(self) -> bool:
         """True if a search that weighs its evidence has enough, or several methods end there."""
         if self.estimate.sufficient and not self.wanted.given_start:
