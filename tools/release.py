@@ -1,0 +1,115 @@
+"""Build the wheel and the source archive, check them, and use each as a user would.
+
+    python tools/release.py [--out dist]
+
+The version has to be the same in pyproject.toml, CITATION.cff and the changelog, with one date.
+Both files are built and checked by `build` and `twine`, in an environment of their own. Then each
+is installed in a fresh environment, far from the checkout, where the first command of the README
+has to fit alpha-pinene: the path of the problem is the one that the installed package tells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OBJECTIVE = 19.872167
+"""The least sum of squares of alpha-pinene (docs/benchmarks/global.md)."""
+
+PROBLEM = "src/odefit/library/problems/alpha-pinene/problem.toml"
+
+
+def version() -> str:
+    """Return the version of pyproject.toml."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return str(tomllib.loads(text)["project"]["version"])
+
+
+def disagreements(wanted: str, citation: str, changelog: str) -> list[str]:
+    """Return what the citation file and the changelog do not say of a version, a sentence each."""
+    found = []
+    dated = re.search(rf"^## \[{re.escape(wanted)}\] - (\d{{4}}-\d\d-\d\d)$", changelog, re.M)
+    if dated is None:
+        found.append(f"CHANGELOG.md: write a section '## [{wanted}] - YYYY-MM-DD'")
+    date = dated[1] if dated else "YYYY-MM-DD"
+    lines = (f"version: {wanted}", f"date-released: {date}")
+    found += [f"CITATION.cff: write '{n}'" for n in lines if n not in citation.splitlines()]
+    return found
+
+
+def environment(folder: Path) -> Path:
+    """Make an environment, and return its Python."""
+    venv.create(folder, with_pip=True)
+    return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command outside the checkout's own environment, and return what it prints."""
+    left_out = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
+    environ = {k: v for k, v in os.environ.items() if k not in left_out}
+    done = subprocess.run(
+        [str(word) for word in command], cwd=cwd, env=environ, stdout=subprocess.PIPE, text=True
+    )
+    if done.returncode:
+        print(done.stdout)
+        raise SystemExit(f"status {done.returncode}: {' '.join(map(str, command))}")
+    return done.stdout
+
+
+def used(file: Path, command: str, work: Path) -> None:
+    """Install a file in a fresh environment, and run the README's command there."""
+    place = work / file.name.replace(".", "-")
+    place.mkdir()
+    python = environment(place / "env")
+    run(python, "-m", "pip", "install", "--quiet", file, cwd=place)
+    told = "import odefit; print(odefit.library.path('alpha-pinene'))"
+    path = run(python, "-c", told, cwd=place).strip()
+    assert str(place) in path, path
+    words = shlex.split(command.split("&&")[-1].replace(PROBLEM, path))
+    run(python.parent / words[0], *words[1:], cwd=place)
+    found = json.loads((place / "result.json").read_text(encoding="utf-8"))
+    assert abs(found["objective"] - OBJECTIVE) < 1e-5, found["objective"]
+    assert (place / "report.html").stat().st_size > 10_000
+    print(f"{file.name}: installed, and '{' '.join(words)}' is right", flush=True)
+
+
+def main() -> int:
+    """Do what the command line asks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", metavar="DIR")
+    out = parser.parse_args().out.resolve()
+    texts = [(ROOT / n).read_text(encoding="utf-8") for n in ("CITATION.cff", "CHANGELOG.md")]
+    if wrong := disagreements(version(), *texts):
+        print(*wrong, sep="\n", file=sys.stderr)
+        return 1
+    command = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "readme.py", "command", "fit"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        python = environment(work / "tools")
+        run(python, "-m", "pip", "install", "--quiet", "build", "twine", cwd=work)
+        run(python, "-m", "build", "--outdir", out, ROOT, cwd=work)
+        files = sorted(out.glob(f"odefit-{version()}*"))
+        print(run(python, "-m", "twine", "check", "--strict", *files, cwd=work), end="")
+        for file in files:
+            print(f"{file.name}: {file.stat().st_size / 1e6:.1f} MB", flush=True)
+            used(file, command, work)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
