@@ -15,6 +15,7 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.common.effects import RANK_TOLERANCE, column_norms
 from odefit.methods.estimate import Certificate
 from odefit.methods.local.cost_tolerance import CostTolerance, noiseless_rows
+from odefit.methods.local.kinks import lowest_mean
 from odefit.methods.local.scaling import Scaling, bounds_touched
 from odefit.methods.local.trust_region import promised_decrease
 from odefit.problem.problem import Problem
@@ -38,6 +39,8 @@ BEGINNING = 1e-3  # and relative to the step that the derivatives before it prom
 KINK_TOLERANCE = 1e-2
 """Distance to the minimum along a kink, in standard errors, that counts as none: searches end there
 as their steps become negligible."""
+
+MOST_SIDES = 8  # largest number of sides of a kink, or of several that meet, that are looked at
 
 LEVEL = (
     "A local optimum on the integrated trajectories, as far as the data determine one: in "
@@ -183,7 +186,7 @@ class _Around:
         """Return whether the cost has a kink here with its minimum in it.
 
         The step that promises a gain raises the cost from the beginning, and some mean of the
-        gradients on both sides is zero (F. H. Clarke, Optimization and nonsmooth analysis, 1983).
+        gradients on all sides is zero (F. H. Clarke, Optimization and nonsmooth analysis, 1983).
         """
         residuals, jacobian = self._rows(self.evaluation)
         possible = switches(self.forward.problem, self.forward.field)
@@ -191,19 +194,21 @@ class _Around:
             return False
         u, s, directions = np.linalg.svd(jacobian, full_matrices=False)
         s = np.maximum(s, RANK_TOLERANCE * s[0])
-        step = -directions.T @ (u.T @ residuals / s)
-        part = min(BEYOND / max(float(np.abs(step).max()), 1e-300), BEGINNING)
-        over = self._moved(part * step)
-        beyond = self.forward.evaluate(over, self.evaluation.choice)
-        if isinstance(beyond, Failure) or not beyond.cost > self.evaluation.cost:
-            return False
-        other = self._rows(beyond)
         # In these coordinates the length of a gradient is that of its step in standard errors.
-        here, there = (directions @ (j.T @ r) / s for r, j in ((residuals, jacobian), other))
-        change = there - here
-        share = float(np.clip(-(here @ change) / max(float(change @ change), 1e-300), 0.0, 1.0))
-        length = float(np.linalg.norm(here + share * change))
-        return length <= KINK_TOLERANCE * math.sqrt(self.variance)
+        gradients = np.array([u.T @ residuals])
+        for _ in range(MOST_SIDES):
+            level = np.zeros(len(gradients))
+            mean: Array = lowest_mean(gradients @ gradients.T, level) @ gradients
+            if np.linalg.norm(mean) <= KINK_TOLERANCE * math.sqrt(self.variance):
+                return len(gradients) > 1
+            step = -directions.T @ (mean / s)
+            part = min(BEYOND / max(float(np.abs(step).max()), 1e-300), BEGINNING)
+            beyond = self.forward.evaluate(self._moved(part * step), self.evaluation.choice)
+            if isinstance(beyond, Failure) or not beyond.cost > self.evaluation.cost:
+                return False
+            there, slopes = self._rows(beyond)
+            gradients = np.vstack([gradients, directions @ (slopes.T @ there) / s])
+        return False
 
 
 def all_zero(problem: Problem) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.kinks import minimise_past_kinks
 from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.trust_region import Minimum, Tolerances, minimise
 from odefit.methods.local.variable_projection import Projection, VariableProjection
@@ -21,6 +22,7 @@ from odefit.methods.running.remote_conditions import conditions_over_workers
 from odefit.methods.running.run_log import failed_start
 from odefit.methods.starts import guess, sample
 from odefit.problem.problem import Problem
+from odefit.problem.variants.features import switches
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.registry import EngineName
@@ -103,8 +105,9 @@ class SingleShooting(Method, LocalMethod):
             least=MIN_LIKELIHOOD_GAIN if forward.likelihood else 0.0,
             noisy=forward.likelihood,
         )
+        descend = minimise_past_kinks if switches(forward.problem, forward.field) else minimise
         try:
-            minimum = minimise(
+            minimum = descend(
                 cost,
                 scaling.coordinates(inside)[kept],
                 scaling.lower[kept],

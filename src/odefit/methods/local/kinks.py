@@ -1,0 +1,350 @@
+"""Minima in kinks: where equations switch or events trigger, pieces of a cost meet there.
+
+A residual has a kink where an event passes its measurement. If the minimum lies in one, no gradient
+vanishes at it, and steps that know one side alone become ever shorter across it. Here the models of
+several pieces are combined, each from a point on its side: the next point is the lowest of the
+largest of them (C. Lemaréchal, An extension of Davidon methods to non differentiable problems,
+1975, with the Gauss-Newton Hessian of each piece). In the minimum some mean of the gradients of all
+pieces that meet there is zero (F. H. Clarke, Optimization and nonsmooth analysis, 1983).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.methods.local.trust_region import Minimum, Quadratic, Tolerances, magnitudes, minimise
+
+AT_MINIMUM, NO_STEP = (
+    "no further decrease is possible",
+    "no smaller step improves the fit",
+)
+
+SHORTER = 0.5  # ratio of the lengths of two failed steps up to which their slopes are compared
+
+SAME_SLOPE = 0.6
+"""Ratio of the slopes at the ends of the shorter and the longer failed step above which a kink is
+between: the slope of a smooth cost falls with the length."""
+
+MOST_PIECES = 6  # largest number of pieces whose models are combined
+
+ACCEPTED = 1e-2  # share of the promised decrease above which a step is taken
+GOOD = 0.5  # and above which the next may be longer
+
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-9, 1e12
+"""Damping of steps, relative to the largest curvature of each unknown."""
+
+MOST_FAILED = 4  # failed steps in succession after which the damping grows though models agree
+
+COARSER = 100.0
+"""Factor of the tolerance of the cost along kinks, where steps of Gauss and Newton gain slowly."""
+
+NEAR = 0.3  # change of a model by its curvature from where it is accurate, in that tolerance
+
+USUAL_SHARE = 0.05  # of the way to a piece, where its model does not tell where the kink is
+LEAST_SHARE = 1e-6  # share of the way to a piece within which no kink is looked for
+MOST_NEARER = 4  # largest number of points at which the kink before one piece is looked for
+
+ALONE = 3  # steps in succession that one piece decides, after which the cost counts as smooth there
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A smooth piece of a cost by its quadratic model at a point, shape (n,)."""
+
+    x: Array
+    cost: float
+    gradient: Array
+    hessian: Array
+
+    @classmethod
+    def of(cls, x: Array, at: Quadratic) -> Piece:
+        """Return the piece that a cost with its Gauss-Newton model shows at a point."""
+        jacobian = at.jacobian
+        return cls(x, at.cost, jacobian.T @ at.residuals, jacobian.T @ jacobian)
+
+    def distance(self, x: Array) -> float:
+        """Return how much the curvature alone changes the model between its point and another."""
+        d = x - self.x
+        return 0.5 * float(d @ self.hessian @ d)
+
+    def seen_from(self, x: Array) -> tuple[float, Array]:
+        """Return the value and the gradient of the model at another point."""
+        d = x - self.x
+        bent = self.hessian @ d
+        return self.cost + float(self.gradient @ d) + 0.5 * float(d @ bent), self.gradient + bent
+
+
+def minimise_past_kinks(
+    evaluate: Callable[[Array], Quadratic | None],
+    start: Array,
+    lower: Array,
+    upper: Array,
+    tolerances: Tolerances,
+    stop: Callable[[], bool] = lambda: False,
+    sizes: Array | None = None,
+) -> Minimum:
+    """Minimise a cost with kinks within bounds: by smooth steps, and along the kinks they meet.
+
+    The arguments are those of :func:`odefit.methods.local.trust_region.minimise`.
+    """
+    x, count = start, 0
+    while True:
+        watched = _Watched(evaluate)
+        left = replace(tolerances, evaluations=tolerances.evaluations - count)
+
+        def halted(watched: _Watched = watched) -> bool:
+            return watched.kinked or stop()
+
+        found = minimise(watched, x, lower, upper, left, halted, sizes=sizes)
+        count += found.evaluations
+        if not watched.kinked or found.evaluation is None or stop():
+            return replace(found, evaluations=count)
+        left = replace(tolerances, evaluations=tolerances.evaluations - count)
+        along = _Along(evaluate, lower, upper, left, stop, sizes)
+        ended, smooth = along.descend(found, watched.beyond)
+        count += ended.evaluations
+        if not smooth or count >= tolerances.evaluations:
+            return replace(ended, evaluations=count)
+        x = ended.vector
+
+
+class _Watched:
+    """A cost that notices kinks: two failed steps whose ends rise alike, though one is shorter."""
+
+    def __init__(self, evaluate: Callable[[Array], Quadratic | None]) -> None:
+        self._evaluate = evaluate
+        self._best: Piece | None = None
+        self._failed: tuple[float, float] | None = None  # length and slope of the last failed step
+        self.beyond: list[Piece] = []
+        self.kinked = False
+
+    def __call__(self, x: Array) -> Quadratic | None:
+        at = self._evaluate(x)
+        if at is None or not math.isfinite(at.cost):
+            self._failed = None
+            return at
+        piece, best = Piece.of(x, at), self._best
+        if best is None or piece.cost < best.cost:
+            self._best, self._failed, self.beyond = piece, None, []
+            return at
+        d = x - best.x
+        length = float(np.linalg.norm(d))
+        if length == 0.0:
+            return at
+        slope = float(piece.gradient @ d) / length
+        if slope > 0 and float(best.gradient @ d) < 0:
+            if self._failed is not None and length <= SHORTER * self._failed[0]:
+                self.kinked |= slope > SAME_SLOPE * self._failed[1]
+            self._failed = length, slope
+            self.beyond = [*self.beyond[-1:], piece]
+        return at
+
+
+class _Along:
+    """A descent along kinks by the models of several pieces."""
+
+    def __init__(
+        self,
+        evaluate: Callable[[Array], Quadratic | None],
+        lower: Array,
+        upper: Array,
+        tolerances: Tolerances,
+        stop: Callable[[], bool],
+        sizes: Array | None,
+    ) -> None:
+        self._evaluate, self._stop = evaluate, stop
+        self._lower, self._upper = lower, upper
+        self._tolerances, self._sizes = tolerances, sizes
+
+    def descend(self, found: Minimum, beyond: Sequence[Piece]) -> tuple[Minimum, bool]:
+        """Return the end of the descent, and whether the cost is smooth from there on."""
+        assert found.evaluation is not None
+        x, at, tolerances = found.vector, found.evaluation, self._tolerances
+        here = Piece.of(x, at)
+        pieces, damping, failed, alone, count = [here, *beyond], FIRST_DAMPING, 0, 0, 0
+
+        def end(message: str, converged: bool, smooth: bool = False) -> tuple[Minimum, bool]:
+            return Minimum(x, at, converged, message, count), smooth
+
+        while count < tolerances.evaluations:
+            if self._stop():
+                return end("the search was stopped", False)
+            d, promised, shares = combined_step(pieces, here, damping, self._lower, self._upper)
+            least = max(COARSER * tolerances.cost * abs(here.cost), tolerances.least, 1e-300)
+            small = tolerances.step * np.maximum(magnitudes(x, self._sizes), 1e-300)
+            used = [p for p, share in zip(pieces, shares, strict=True) if share > 0]
+            done = promised * max(damping / FIRST_DAMPING, 1.0) <= least
+            if done or (np.abs(d) <= small).all():
+                far = [p for p in used if p.distance(x) > NEAR * least]
+                if not far:
+                    return end(AT_MINIMUM if done else NO_STEP, True)
+                # What is seen from afar may not be there: the next steps look from nearer.
+                closer, tried = self._closer(here, far)
+                count += tried
+                pieces = [p for p in pieces if not any(p is one for one in far)] + closer
+                if not closer:
+                    damping = 8.0 * max(damping, FIRST_DAMPING)
+                continue
+            trial = np.clip(x + d, self._lower, self._upper)
+            new, count = self._evaluate(trial), count + 1
+            if new is None or not math.isfinite(new.cost):
+                damping = min(max(16.0 * damping, FIRST_DAMPING), MOST_DAMPING)
+                continue
+            piece = Piece.of(trial, new)
+            ratio = (here.cost - piece.cost) / max(promised, 1e-300)
+            if ratio > ACCEPTED:
+                alone = alone + 1 if len(used) == 1 else 0
+                x, at, here, failed = trial, new, piece, 0
+                if ratio > GOOD:
+                    damping = max(0.1 * damping, LEAST_DAMPING)
+                if alone >= ALONE:
+                    return end("", False, smooth=True)
+            else:
+                failed += 1
+                # A piece that lies above the cost here cuts nothing off: the step was too long.
+                if piece.seen_from(x)[0] > here.cost or failed > MOST_FAILED:
+                    damping = min(8.0 * max(damping, LEAST_DAMPING), MOST_DAMPING)
+            pieces = _kept([here, piece, *used, *pieces])
+        return end(f"stopped after {count} evaluations", False)
+
+    def _closer(self, here: Piece, far: Sequence[Piece]) -> tuple[list[Piece], int]:
+        """Return pieces from just beyond the kinks, and the number of evaluations.
+
+        The kink towards a far piece is where its model and the one `here` are equal.
+        """
+        closer, count = [], 0
+        for piece in far:
+            way = piece.x - here.x
+            share = _crossing(here, piece)
+            for _ in range(MOST_NEARER):
+                share = min(2.0 * share, 1.0)
+                if share == 1.0:
+                    break
+                y = here.x + share * way
+                at, count = self._evaluate(y), count + 1
+                if at is None or not math.isfinite(at.cost):
+                    break
+                found = Piece.of(y, at)
+                slopes = [float(p.seen_from(y)[1] @ way) for p in (here, piece)]
+                slope = float(found.gradient @ way)
+                if abs(slope - slopes[1]) < abs(slope - slopes[0]):
+                    closer.append(found)
+                    break
+                share *= 4.0
+        return closer, count
+
+
+def _crossing(here: Piece, piece: Piece) -> float:
+    """Return the share of the way to a piece at which its model becomes the higher one."""
+    way = piece.x - here.x
+    height, slope = piece.seen_from(here.x)
+    constant, linear = height - here.cost, float((slope - here.gradient) @ way)
+    if constant > 0:  # the kink is nearer than that model says
+        return USUAL_SHARE
+    if not linear > 0:
+        return LEAST_SHARE
+    return float(np.clip(-constant / linear, LEAST_SHARE, 1.0))
+
+
+def _kept(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return the first few distinct pieces."""
+    kept: list[Piece] = []
+    for piece in pieces:
+        if len(kept) < MOST_PIECES and not any(piece is one for one in kept):
+            kept.append(piece)
+    return kept
+
+
+def combined_step(
+    pieces: Sequence[Piece], here: Piece, damping: float, lower: Array, upper: Array
+) -> tuple[Array, float, Array]:
+    """Return the step to the lowest point of the largest of several models, within bounds.
+
+    Also returned are the decrease that it promises and the share of each piece in it. A model that
+    lies above the cost `here` is lowered to it.
+    """
+    seen = [p.seen_from(here.x) for p in pieces]
+    heights = np.array([min(value - here.cost, 0.0) for value, _ in seen])
+    slopes = np.array([slope for _, slope in seen])
+    hessians = np.array([p.hessian for p in pieces])
+    shares = np.zeros(len(pieces))
+    shares[0] = 1.0
+    free = np.ones(len(here.x), dtype=bool)
+    d = np.zeros(len(here.x))
+    largest = np.max(np.diagonal(hessians, axis1=1, axis2=2), axis=0)
+    largest = np.maximum(largest, 1e-12 * max(float(largest.max(initial=0.0)), 1e-300))
+    for _ in range(len(here.x) + 2):
+        for _ in range(2):  # the Hessian of the mean depends on the shares
+            hessian = np.einsum("k,kij->ij", shares, hessians) + np.diag(damping * largest)
+            shares, d = _mean_step(heights, slopes, hessian, free, d)
+        outside = free & ((here.x + d < lower) | (here.x + d > upper))
+        if not outside.any():
+            break
+        d = np.where(outside, np.clip(d, lower - here.x, upper - here.x), d)
+        free = free & ~outside
+    values = heights + slopes @ d + 0.5 * hessians @ d @ d
+    return d, -float(values.max()), shares
+
+
+def _mean_step(
+    heights: Array, slopes: Array, hessian: Array, free: BoolArray, held: Array
+) -> tuple[Array, Array]:
+    """Return the shares of the pieces and the step of their mean, where some components are held.
+
+    The largest of h_i + g_i'd has its lowest sum with d'Hd/2 at d = -H^-1 (sum of s_i g_i), where
+    the shares s maximise the dual over the simplex.
+    """
+    fixed = np.where(free, 0.0, held)
+    bent = hessian @ fixed
+    offset = heights + slopes @ fixed
+    rows = (slopes + bent)[:, free]
+    inner = hessian[np.ix_(free, free)]
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(inner), 1e-300))
+    try:
+        factor = np.linalg.cholesky(inner * scale * scale[:, None] + 1e-14 * np.eye(len(scale)))
+        whitened = np.linalg.solve(factor, (rows * scale).T)
+    except np.linalg.LinAlgError:
+        return np.eye(len(heights))[0], np.zeros(len(held))
+    shares = lowest_mean(whitened.T @ whitened, offset)
+    step = fixed.copy()
+    step[free] = -scale * np.linalg.solve(factor.T, whitened @ shares)
+    return shares, step
+
+
+def lowest_mean(products: Array, heights: Array) -> Array:
+    """Return the shares s >= 0 with the sum one that minimise s'Qs/2 - h's, shape (k,).
+
+    Q has the `products` of the gradients of k pieces with each other, so that without `heights` h
+    their mean with these shares is the shortest. Pieces are few, so every subset is tried.
+    """
+    best: Array = np.eye(len(heights))[0]
+    lowest = math.inf
+    for chosen in _subsets(len(heights)):
+        k = len(chosen)
+        system = np.ones((k + 1, k + 1))
+        system[:k, :k] = products[np.ix_(chosen, chosen)]
+        system[k, k] = 0.0
+        try:
+            solved = np.linalg.solve(system, np.append(heights[chosen], 1.0))[:k]
+        except np.linalg.LinAlgError:
+            continue
+        if not (np.isfinite(solved).all() and solved.min() >= 0.0):
+            continue
+        shares = np.zeros(len(heights))
+        shares[chosen] = solved
+        value = 0.5 * float(shares @ products @ shares) - float(heights @ shares)
+        if value < lowest - 1e-12 * abs(lowest if math.isfinite(lowest) else 0.0):
+            best, lowest = shares, value
+    return best
+
+
+def _subsets(count: int) -> Iterator[IntArray]:
+    for size in range(1, count + 1):
+        for chosen in combinations(range(count), size):
+            yield np.array(chosen, dtype=np.intp)
