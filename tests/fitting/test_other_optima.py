@@ -15,7 +15,7 @@ from odefit.assessment.profiles.parts import Verdict
 from odefit.common.arrays import Array
 from odefit.fitting.fit_result import result_of
 from odefit.fitting.fit_stages import Wanted
-from odefit.fitting.other_optima import _Search
+from odefit.fitting.other_optima import OptimumSearch
 from odefit.methods.estimate import Status
 from odefit.methods.running.control import Control
 from odefit.reporting.notices import notice_sentence
@@ -114,14 +114,14 @@ def test_a_limit_that_ends_the_search_for_other_solutions_is_told_and_nothing_ha
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The limit passes before the second place that follows from the answer."""
-    follow = _Search.follow
+    follow = OptimumSearch.follow
 
-    def slow(self: _Search, vector: Array, index: int) -> bool:
+    def slow(self: OptimumSearch, vector: Array, index: int) -> bool:
         follow(self, vector, index)
         self.cut = True
         return False
 
-    monkeypatch.setattr(_Search, "follow", slow)
+    monkeypatch.setattr(OptimumSearch, "follow", slow)
     monkeypatch.setattr(Control, "out_of_time", property(lambda self: self.deadline is not None))
     problem = oscillation(0.0)
     control = Control(jobs=1, deadline=0.0)

@@ -39,6 +39,7 @@ from odefit.fitting.fit_stages import (
     stage,
     stage_on_jacobian,
 )
+from odefit.fitting.mirrors import with_mirrors
 from odefit.fitting.other_optima import (
     near_solutions,
     several_fit,
@@ -284,14 +285,13 @@ def _known_count(state: FitState) -> FitState:
 
 @stage(
     "count of solutions",
-    *("complete", "solutions"),
+    *("complete", "solutions", "polished"),
     needs=countable,
     doing="counting the solutions of the equations",
 )
 def _count(state: FitState) -> FitState:
-    known = state.answer, state.solutions
-    complete, solutions = indistinguishable_solutions(*known, state.control)
-    return replace(state, complete=complete, solutions=solutions)
+    complete, solutions = indistinguishable_solutions(state.answer, state.solutions, state.control)
+    return with_mirrors(replace(state, complete=complete, solutions=solutions))
 
 
 def _unique(state: FitState) -> bool:

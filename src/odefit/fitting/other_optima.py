@@ -236,7 +236,7 @@ def other_optima(
     if control.interrupted.is_set() or (large and control.out_of_time):
         return OtherOptima(tuple(known), {}, True)
     share = SHARE * sum(start.evaluations for start in estimate.starts)
-    search = _Search(answer, deviance, limit, control, known)
+    search = OptimumSearch(answer, deviance, limit, control, known)
     # What follows directly from the answer is worth the seconds from the limit to the cut-off.
     search.control = control if large else replace(control, deadline=None)
 
@@ -275,7 +275,7 @@ def other_optima(
     return OtherOptima(search.optima, speeds, search.cut)
 
 
-class _Search:
+class OptimumSearch:
     """Polishes ends and places within `left` evaluations of the model."""
 
     def __init__(
