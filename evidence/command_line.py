@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evidence import page
+from evidence import overview, page
 from evidence.everything import FOLDER, parts, run_all
 from evidence.registry import ROWS, row
 from evidence.running.runner import run_campaign
@@ -100,12 +100,15 @@ def _run(options: argparse.Namespace) -> int:
 def _page(options: argparse.Namespace) -> int:
     if options.check:
         wrong = page.stale()
+        if overview.renewed() != overview.PAGE.read_text(encoding="utf-8"):
+            wrong.append(f"{overview.PAGE.name} is not what the results files say; run 'page'")
         print("\n".join(wrong) or "pages and results files agree")
         return FAILED if wrong else DONE
     for folder in options.folders:
         for name in page.record(folder):
             print(f"{name} is that of {folder}")
     page.write()
+    overview.write()
     return DONE
 
 

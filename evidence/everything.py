@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from evidence import page
+from evidence import overview, page
 from evidence.registry import ROWS, Row
 from evidence.running.runner import interrupts_noted
 from evidence.running.terminal import say
@@ -114,6 +114,7 @@ def run_all(chosen: Sequence[Part], out: Path = FOLDER, jobs: int | None = None)
         for table in page.record(out / name):
             say(f"{table} is that of {out / name}")
         page.write()
+        overview.write()
     return left
 
 

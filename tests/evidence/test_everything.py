@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evidence import page
+from evidence import overview, page
 from evidence.command_line import main
 from evidence.everything import Part, parts, run_all
 from evidence.registry import ROWS
@@ -64,6 +64,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(page, "record", lambda folder: [])
     monkeypatch.setattr(page, "write", lambda: None)
+    monkeypatch.setattr(overview, "write", lambda: None)
     return commands
 
 

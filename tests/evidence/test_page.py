@@ -23,7 +23,7 @@ from evidence.page import (
 from evidence.registry import ROWS
 from odefit.common.errors import InputError
 
-HISTORICAL = {"separable/matches", "speed/trajectory-later", "speed/whole-fit-later"}
+HISTORICAL = {"separable/matches", "speed/whole-fit-later"}
 """Tables that show what has changed since."""
 
 TODAY = f"odefit 0.2.0, commit 0123abcd (number {commits.SINCE})"

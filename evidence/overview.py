@@ -1,0 +1,109 @@
+"""The first table of the evidence: odefit beside others, a row for each kind of claim.
+
+Every figure is read from the results files of the pages, so that the table says what they say. What
+falls short has a column of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evidence import overview_rows as rows
+from evidence.overview_rows import Table
+from evidence.page import RESULTS, ROOT, read_results
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+PLACE = re.compile(
+    r"(?<=^<!-- overview -->\n).*?(?=^<!-- /overview -->$)", re.DOTALL | re.MULTILINE
+)
+HEAD = ("question", "odefit", "beside it", "what falls short")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table: cells that follow from the tables of a page."""
+
+    question: str
+    page: str  # a page of docs/benchmarks/, with an anchor or without
+    tables: Sequence[str]
+    cells: Callable[..., tuple[str, str, str]]  # odefit, others, what falls short
+
+    def text(self, results: Path = RESULTS) -> str:
+        """Return the row in Markdown."""
+        cells = self.cells(*(read(results / f"{name}.csv") for name in self.tables))
+        return f"| [{self.question}](benchmarks/{self.page}) | {' | '.join(cells)} |"
+
+
+def read(path: Path) -> Table:
+    """Return the rows of a results file, each cell by its title; a title without words is ``""``.
+
+    Of equal titles the second has ``" 2"`` behind it.
+    """
+    found = read_results(path)
+    names: list[str] = []
+    for title in found.head:
+        names.append(f"{title} 2" if title in names else title)
+    return [dict(zip(names, row, strict=True)) for row in found.rows]
+
+
+def overview(results: Path = RESULTS) -> str:
+    """Return the table in Markdown."""
+    head = f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}\n"
+    return head + "".join(f"{line.text(results)}\n" for line in LINES)
+
+
+def renewed() -> str:
+    """Return the text of the page with today's table."""
+    table = f"\n{overview()}\n"
+    return PLACE.sub(lambda _: table, PAGE.read_text(encoding="utf-8"))
+
+
+def write() -> None:
+    """Write the table into the page."""
+    PAGE.write_text(renewed(), encoding="utf-8")
+
+
+LINES = (
+    Line("Small fits, whole", "speed.md#a-whole-fit", ["speed/whole-fit"], rows.whole_fits),
+    Line("Dense series", "front-door.md", ["front-door/methods"], rows.dense),
+    Line("What people bring", "world.md", ["world/zoo"], rows.zoo),
+    Line(
+        "Published estimates",
+        "world.md",
+        ["world/published", "world/published-failures"],
+        rows.published,
+    ),
+    Line("Several optima", "world.md", ["world/hills"], rows.hills),
+    Line("Other guises", "world.md", ["world/metamorphic"], rows.guises),
+    Line("Published models, fits", "petab.md", ["petab/fits"], rows.petab_fits),
+    Line("Published models, gradients", "petab.md", ["petab/likelihoods"], rows.likelihoods),
+    Line("Trajectories", "speed.md", ["speed/trajectory"], rows.trajectories),
+    Line(
+        "Stiff and larger models", "speed.md#stiff-and-larger-models", ["speed/stiff"], rows.stiff
+    ),
+    Line("Intervals", "intervals.md", ["intervals/coverage"], rows.coverage),
+    Line("Profiles", "intervals.md", ["intervals/beside-pypesto"], rows.profiles),
+    Line("Designs", "after-the-fit.md", ["after-the-fit/published-designs"], rows.designs),
+    Line("Proofs", "global.md", ["global/textbook", "global/alpha-pinene"], rows.proofs),
+    Line("Direct transcription", "transcription.md", ["transcription/ipopt"], rows.transcription),
+    Line("Discretised problems", "transcription.md", ["transcription/beside-pyomo"], rows.pyomo),
+    Line("The algebraic method", "algebraic.md", ["algebraic/without-noise"], rows.algebraic),
+    Line(
+        "Multiple shooting",
+        "multiple-shooting.md",
+        ["multiple-shooting/beside-ipopt"],
+        rows.shooting,
+    ),
+    Line(
+        "Separable least squares",
+        "separable.md",
+        ["separable/seconds", "separable/linear"],
+        rows.separable,
+    ),
+    Line("SBML", "sbml.md", ["sbml/verdicts"], rows.sbml),
+    Line("Attacks", "hostile.md", ["hostile/attacks"], rows.attacks),
+    Line("Time limits", "petab.md", ["petab/lateness"], rows.lateness),
+)

@@ -1,0 +1,57 @@
+"""The first table of the evidence says what the results files say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evidence import cells, overview
+from evidence.overview_rows import whole_fits
+from evidence.page import PAGES, RESULTS
+
+
+def test_the_table_on_the_page_is_that_of_the_results_files() -> None:
+    """Renew it by `python -m evidence page`."""
+    assert overview.PAGE.read_text(encoding="utf-8") == overview.renewed()
+
+
+@pytest.mark.parametrize("line", overview.LINES, ids=lambda line: line.question)
+def test_a_row_names_its_page_and_has_no_empty_cell(line: overview.Line) -> None:
+    page = line.page.partition("#")[0]
+    assert (PAGES / page).is_file()
+    assert {name.split("/")[0] for name in line.tables} == {page.removesuffix(".md")}
+    said = line.text().strip("|").split(" | ")
+    assert len(said) == len(overview.HEAD)
+    assert all(cell.strip() for cell in said)
+
+
+def test_every_page_of_results_is_in_the_table() -> None:
+    shown = {name.split("/")[0] for line in overview.LINES for name in line.tables}
+    assert shown == {path.name for path in RESULTS.iterdir() if path.is_dir()}
+
+
+def test_what_falls_short_is_read_from_the_rows() -> None:
+    won = {"problem": "a", "odefit, s": "1.0 right", "odefit / fastest right COPASI": "0.5"}
+    won |= {"COPASI SS, s": "2.0 right", "COPASI LM, s": "9 wrong"}
+    lost = {**won, "problem": "b", "odefit, s": "3 wrong", "odefit / fastest right COPASI": "1.5"}
+    own, other, short = whole_fits([won, lost])
+    assert own.startswith("1 of 2 right, 1 to 3 s")
+    assert other.endswith("2 right, 2 s")
+    assert short == "COPASI is faster on: b"
+    assert whole_fits([won])[2] == cells.NONE
+
+
+def test_columns_of_one_title_are_told_apart(tmp_path: Path) -> None:
+    facts = "".join(f"# {key}: x\n" for key in ("command", "made", "machine", "version"))
+    path = tmp_path / "t.csv"
+    path.write_text(f"{facts}# align: lll\n,gap,gap\na,1,2\n", encoding="utf-8")
+    assert overview.read(path) == [{"": "a", "gap": "1", "gap 2": "2"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [("1,230 ms", [1230.0]), ("9e-07 %", [9e-07]), ("2.30 right 2/3", [2.3, 2, 3])],
+)
+def test_numbers_of_a_cell_are_read(text: str, values: list[float]) -> None:
+    assert cells.numbers(text) == values
