@@ -1,9 +1,9 @@
-"""The README's commands and output, for .ci/run and for whoever renews them.
+"""The README's commands and the output that docs show, for .ci/run and for whoever renews them.
 
 readme.py command NAME   prints the command block marked <!-- ci: NAME -->
-readme.py check FILE     fails if the output shown in the README differs from FILE's in more than
-                         numbers' last digits and durations
-readme.py paste FILE     puts FILE into the README in place of the output shown there
+readme.py check FILE     fails if the output in docs/reading-a-result.md differs from FILE's in
+                         more than numbers' last digits and durations
+readme.py paste FILE     puts FILE into that page in place of the output shown there
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import re
 import sys
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+SHOWN = ROOT / "docs" / "reading-a-result.md"
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])")
 DURATION = re.compile(r"\d[\d.]*\s*(?:ms|s|seconds?|min)\b")
 RULE = re.compile("─+")
@@ -26,7 +28,7 @@ def block(marker: str, text: str) -> re.Match[str]:
     pattern = re.compile(rf"<!-- {re.escape(marker)} -->\n```\w+\n(.*?)```", re.DOTALL)
     found = list(pattern.finditer(text))
     if len(found) != 1:
-        raise SystemExit(f"README.md: expected one block marked '{marker}', found {len(found)}")
+        raise SystemExit(f"expected one block marked '{marker}', found {len(found)}")
     return found[0]
 
 
@@ -59,17 +61,18 @@ def main() -> int:
     parser.add_argument("verb", choices=("command", "check", "paste"))
     parser.add_argument("what", help="name of a command block, or a file with the real output")
     arguments = parser.parse_args()
-    text = README.read_text(encoding="utf-8")
     if arguments.verb == "command":
+        text = README.read_text(encoding="utf-8")
         print(block(f"ci: {arguments.what}", text)[1].strip())
         return 0
+    text = SHOWN.read_text(encoding="utf-8")
     shown = block("output: alpha-pinene", text)
     real = "".join(
         f"{line.rstrip()}\n"
         for line in Path(arguments.what).read_text(encoding="utf-8").strip("\n").splitlines()
     )
     if arguments.verb == "paste":
-        README.write_text(text[: shown.start(1)] + real + text[shown.end(1) :], encoding="utf-8")
+        SHOWN.write_text(text[: shown.start(1)] + real + text[shown.end(1) :], encoding="utf-8")
         return 0
     stale = differences(shown[1], real)
     print(*stale, sep="\n", file=sys.stderr)

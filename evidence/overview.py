@@ -6,7 +6,6 @@ falls short has a column of its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,8 @@ from evidence.overview_rows import Table
 from evidence.page import RESULTS, ROOT, read_results
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-PLACE = re.compile(
-    r"(?<=^<!-- overview -->\n).*?(?=^<!-- /overview -->$)", re.DOTALL | re.MULTILINE
-)
+README = ROOT / "README.md"
+BEGINS, ENDS = "<!-- overview -->\n", "<!-- /overview -->"
 HEAD = ("question", "odefit", "beside it", "what falls short")
 
 
@@ -30,11 +28,12 @@ class Line:
     page: str  # a page of docs/benchmarks/, with an anchor or without
     tables: Sequence[str]
     cells: Callable[..., tuple[str, str, str]]  # odefit, others, what falls short
+    front: bool = False  # in the README, too
 
-    def text(self, results: Path = RESULTS) -> str:
-        """Return the row in Markdown."""
-        cells = self.cells(*(read(results / f"{name}.csv") for name in self.tables))
-        return f"| [{self.question}](benchmarks/{self.page}) | {' | '.join(cells)} |"
+    def text(self, folder: str = "benchmarks") -> str:
+        """Return the row in Markdown, with a link to its page in that folder."""
+        cells = self.cells(*(read(RESULTS / f"{name}.csv") for name in self.tables))
+        return f"| [{self.question}]({folder}/{self.page}) | {' | '.join(cells)} |"
 
 
 def read(path: Path) -> Table:
@@ -49,45 +48,57 @@ def read(path: Path) -> Table:
     return [dict(zip(names, row, strict=True)) for row in found.rows]
 
 
-def overview(results: Path = RESULTS) -> str:
-    """Return the table in Markdown."""
-    head = f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}\n"
-    return head + "".join(f"{line.text(results)}\n" for line in LINES)
+def renewed() -> dict[Path, str]:
+    """Return the texts of the page and the README with today's table."""
+    head = f"\n| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}\n"
+    front = [line.text("docs/benchmarks") for line in LINES if line.front]
+    rows_of = {PAGE: [line.text() for line in LINES], README: front}
+    found = {}
+    for path, lines in rows_of.items():
+        table = head + "".join(f"{line}\n" for line in lines) + "\n"
+        before, _, rest = path.read_text(encoding="utf-8").partition(BEGINS)
+        found[path] = f"{before}{BEGINS}{table}{ENDS}{rest.partition(ENDS)[2]}"
+    return found
 
 
-def renewed() -> str:
-    """Return the text of the page with today's table."""
-    table = f"\n{overview()}\n"
-    return PLACE.sub(lambda _: table, PAGE.read_text(encoding="utf-8"))
+def stale() -> list[str]:
+    """Return what is wrong with these, a sentence each."""
+    return [
+        f"{path.name} is not what its results files say; run 'page'"
+        for path, text in renewed().items()
+        if text != path.read_text(encoding="utf-8")
+    ]
 
 
 def write() -> None:
-    """Write the table into the page."""
-    PAGE.write_text(renewed(), encoding="utf-8")
+    """Write the table into these."""
+    for path, text in renewed().items():
+        path.write_text(text, encoding="utf-8")
 
 
 LINES = (
-    Line("Small fits, whole", "speed.md#a-whole-fit", ["speed/whole-fit"], rows.whole_fits),
-    Line("Dense series", "front-door.md", ["front-door/methods"], rows.dense),
-    Line("What people bring", "world.md", ["world/zoo"], rows.zoo),
+    Line("Small fits, whole", "speed.md#a-whole-fit", ["speed/whole-fit"], rows.whole_fits, True),
+    Line("Dense series", "front-door.md", ["front-door/methods"], rows.dense, True),
+    Line("What people bring", "world.md", ["world/zoo"], rows.zoo, True),
     Line(
         "Published estimates",
         "world.md",
         ["world/published", "world/published-failures"],
         rows.published,
+        True,
     ),
     Line("Several optima", "world.md", ["world/hills"], rows.hills),
     Line("Other guises", "world.md", ["world/metamorphic"], rows.guises),
-    Line("Published models, fits", "petab.md", ["petab/fits"], rows.petab_fits),
+    Line("Published models, fits", "petab.md", ["petab/fits"], rows.petab_fits, True),
     Line("Published models, gradients", "petab.md", ["petab/likelihoods"], rows.likelihoods),
-    Line("Trajectories", "speed.md", ["speed/trajectory"], rows.trajectories),
+    Line("Trajectories", "speed.md", ["speed/trajectory"], rows.trajectories, True),
     Line(
         "Stiff and larger models", "speed.md#stiff-and-larger-models", ["speed/stiff"], rows.stiff
     ),
-    Line("Intervals", "intervals.md", ["intervals/coverage"], rows.coverage),
+    Line("Intervals", "intervals.md", ["intervals/coverage"], rows.coverage, True),
     Line("Profiles", "intervals.md", ["intervals/beside-pypesto"], rows.profiles),
     Line("Designs", "after-the-fit.md", ["after-the-fit/published-designs"], rows.designs),
-    Line("Proofs", "global.md", ["global/textbook", "global/alpha-pinene"], rows.proofs),
+    Line("Proofs", "global.md", ["global/textbook", "global/alpha-pinene"], rows.proofs, True),
     Line("Direct transcription", "transcription.md", ["transcription/ipopt"], rows.transcription),
     Line("Discretised problems", "transcription.md", ["transcription/beside-pyomo"], rows.pyomo),
     Line("The algebraic method", "algebraic.md", ["algebraic/without-noise"], rows.algebraic),
