@@ -25,7 +25,7 @@ from odefit.problem.variants.sizes import sizes_at
 from odefit.result_data import Solution
 from odefit.simulation import Evaluation, ForwardMap
 
-STEPS = 8
+STEPS = 16
 """Number of values of the held unknown from one solution to the other."""
 
 EVALUATIONS = 15
@@ -34,7 +34,7 @@ EVALUATIONS = 15
 SHARE, LEAST = 0.1, 300
 """Share of the fit's evaluations allowed for refits, and the number always allowed."""
 
-MOST_RISE = 300.0
+MOST_RISE = 3e4
 """Largest deviance halfway by linearisation, relative to the limit, of solutions worth a
 walk: other turns of an oscillation have far more between them."""
 
@@ -103,7 +103,9 @@ class _Walker:
         """Return whether refits lead from one solution to the other below a cost."""
         straight = self._straight(one, other, highest)
         return straight or any(
-            self._leads(first, last, highest) for first, last in ((one, other), (other, one))
+            self._leads(first, last, highest, extrapolated)
+            for extrapolated in (False, True)
+            for first, last in ((one, other), (other, one))
         )
 
     def _straight(self, first: Array, last: Array, highest: float) -> bool:
@@ -111,18 +113,22 @@ class _Walker:
         problem, parts = self._forward.problem, np.arange(1, STEPS) / STEPS
         return all(self._forward.cost(_between(problem, first, last, p)) <= highest for p in parts)
 
-    def _leads(self, first: Array, last: Array, highest: float) -> bool:
+    def _leads(self, first: Array, last: Array, highest: float, extrapolated: bool = False) -> bool:
+        """Return whether refits lead from one solution to another below a cost.
+
+        They begin on the way to the other, or where the last two refits lead if `extrapolated`.
+        """
         problem = self._forward.problem
         held = int(np.argmax(np.abs(_away(problem, first, last))))
-        at = first
+        before = at = first
         for step in range(1, STEPS):
             point = _between(problem, at, last, 1 / (STEPS + 1 - step))
-            alone = at.copy()
-            alone[held] = point[held]
-            for start in (point, alone):
+            alone, along = at.copy(), _between(problem, before, at, 2.0)
+            alone[held] = along[held] = point[held]
+            for start in (along, point, alone) if extrapolated and step > 1 else (point, alone):
                 cost, end = self._refitted(start, held)
                 if cost <= highest:
-                    at = end
+                    before, at = at, end
                     break
             else:
                 return False
