@@ -48,6 +48,9 @@ number added for each further unknown; starts that hold these must find nothing 
 
 FEW_UNKNOWNS = 12  # number of unknowns up to which these starts are required
 
+DRAWS = 999
+"""Number of simulated sets of residuals for a doubt; the answer has its own test, with more."""
+
 NEAR = 1e-3  # relative difference of unknowns up to which two ends are the same
 
 SHOOTING_ALONE = (SHOOTING, ELSEWHERE, HALVING, ITERATED)
@@ -173,7 +176,7 @@ def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:
                 return Doubt(_names(forward, ~acts), 1.0)
         if explained:
             return None
-        goodness = assess_goodness(forward, end.vector, evaluation)
+        goodness = assess_goodness(forward, end.vector, evaluation, DRAWS)
         if goodness is None or goodness.p >= CLEARLY_GOOD:
             return None
         lost = lost_unknowns(forward, end.vector, evaluation)

@@ -94,7 +94,8 @@ class Evidence:
         if best is None:
             return cls(None, 0, NoiseFit(None), False, len(independent), False)
         alike = [s for s in ends if reaches(s, best, tolerance) or level(s, best)]
-        hits = len(families.first_of_each(alike))
+        # Nothing can be better than an exact end, so that searches of one family count there, too.
+        hits = len((families.begun if best.exact else families.first_of_each)(alike))
         converged = any(s.status is Status.CONVERGED for s in alike)
         fit = NoiseFit(True, freedom=math.inf) if best.exact else judge(best, hits)
         if fit.certain and hits < rules.certain_hits:

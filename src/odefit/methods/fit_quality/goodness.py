@@ -98,11 +98,13 @@ NOTHING = 1e-4
 """Size of the largest residual, relative to the given noise, below which no pattern is tested."""
 
 
-def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) -> Goodness | None:
+def assess_goodness(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, most: int = MAX_DRAWS
+) -> Goodness | None:
     """Return whether the residuals look like noise; None if there is nothing to test.
 
     That is so if the data are reproduced to rounding, or if there are as many unknowns as
-    measurements.
+    measurements. At `most` so many sets of residuals are simulated.
     """
     tolerance = CostTolerance.of(forward)
     accuracy = forward.accuracy(evaluation.choice)
@@ -133,7 +135,7 @@ def assess_goodness(forward: ForwardMap, vector: Array, evaluation: Evaluation) 
     if not (left[used].sum() > 0.5 and (left[used] > MIN_LEFT).any()):
         return None
     weights = np.where(left > MIN_LEFT, 1.0 / np.sqrt(np.maximum(left, MIN_LEFT)), 0.0)
-    draws = int(np.clip(MAX_NUMBERS // len(residuals), MIN_DRAWS, MAX_DRAWS))
+    draws = int(np.clip(MAX_NUMBERS // len(residuals), MIN_DRAWS, max(most, MIN_DRAWS)))
     # Measured minus predicted, without the mean of deviance residuals of a correct model, which
     # would look like a correlation of neighbours. An offset of the data remains.
     raw = (expected_residuals(forward, vector, trajectories, len(residuals)) - residuals)[None]
