@@ -53,20 +53,19 @@ def chaos(count: int, seed: int) -> list[list[str]]:
     """Return errors over 100 Lyapunov times, of all states and of one."""
     rows = []
     for observed in (STATES, STATES[:1]):
-        if True:
-            found = fitted(lorenz(count, seed, observed), odefit.MultipleShooting(starts=1))
-            result = found.result
-            row = [", ".join(observed), str(seed), result.status.value]
-            if result.solutions:
-                values = result.best.parameters
-                errors = [values[k] / v - 1 for k, v in zip(PARAMETERS, TRUTH, strict=True)]
-                row += [f"{100 * e:+.2f}" for e in errors]
-            else:
-                row += ["-"] * 3
-            continuity = result.assessment.continuity
-            nodes = continuity.nodes if continuity else 1
-            gap = f"{continuity.gap:.0e}" if continuity else "-"
-            rows.append([*row, str(nodes), steps_of(result), gap, in_seconds(found.seconds)])
+        found = fitted(lorenz(count, seed, observed), odefit.MultipleShooting(starts=1))
+        result = found.result
+        row = [", ".join(observed), str(seed), result.status.value]
+        if result.solutions:
+            values = result.best.parameters
+            errors = [values[k] / v - 1 for k, v in zip(PARAMETERS, TRUTH, strict=True)]
+            row += [f"{100 * e:+.2f}" for e in errors]
+        else:
+            row += ["-"] * 3
+        continuity = result.assessment.continuity
+        nodes = continuity.nodes if continuity else 1
+        gap = f"{continuity.gap:.0e}" if continuity else "-"
+        rows.append([*row, str(nodes), steps_of(result), gap, in_seconds(found.seconds)])
     return rows
 
 
