@@ -2,7 +2,7 @@
 
 Where the data determine a combination of unknowns poorly, searches end at several places of one
 long ridge. Refits lead from one of them to the other: the unknown that differs most takes some
-values between, the others follow, and the deviance stays within the limit of the likelihood ratio.
+values between, the others follow, and the deviance hardly rises above that of the worse place.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ EVALUATIONS = 15
 SHARE, LEAST = 0.1, 300
 """Share of the fit's evaluations allowed for refits, and the number always allowed."""
 
+DIP = 0.05
+"""Largest deviance above that of the worse solution, relative to the limit, of the way between
+solutions of one hill."""
+
 MOST_RISE = 3e4
 """Largest deviance halfway by linearisation, relative to the limit, of solutions worth a
 walk: other turns of an oscillation have far more between them."""
@@ -53,8 +57,9 @@ def with_hills(state: FitState) -> FitState:
     walker = _Walker(forward, state.control, sum(s.evaluations for s in state.estimate.starts))
     kept: list[Solution] = several[:1]
     joined: list[Solution] = []
-    highest, most = deviance.cost(limit), MOST_RISE * limit * deviance.variance
+    slack, most = (part * limit * deviance.variance for part in (0.5 * DIP, MOST_RISE))
     for solution in several[1:]:
+        highest = forward.cost(solution.vector) + slack
         near = (k for k in kept if _rise(forward, k.vector, solution.vector) <= most)
         if any(walker.joins(k.vector, solution.vector, highest) for k in near):
             joined.append(solution)
