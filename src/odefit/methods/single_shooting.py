@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,8 @@ from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.kinks import minimise_past_kinks
 from odefit.methods.local.scaling import Scaling
-from odefit.methods.local.trust_region import Minimum, Tolerances, minimise
+from odefit.methods.local.stopping import Minimum, Quadratic, Tolerances
+from odefit.methods.local.trust_region import minimise
 from odefit.methods.local.variable_projection import Projection, VariableProjection
 from odefit.methods.method import LocalMethod, Method
 from odefit.methods.running.control import Control
@@ -93,29 +95,11 @@ class SingleShooting(Method, LocalMethod):
         """Run one start from unknowns in natural units, shape (n,); no failure is raised."""
         began = time.perf_counter()
         inside = np.clip(start, forward.problem.lower, forward.problem.upper)
-        cost = _Cost(VariableProjection(forward, self.eliminate), inside)
-        kept, scaling = cost.projection.kept, cost.scaling
-        tolerance = CostTolerance.of(forward)
-        tolerances = Tolerances(
-            cost=self.tolerance,
-            step=self.step,
-            floor=-math.inf if self.to_the_last_digit else tolerance.zero(),
-            evaluations=self.evaluations,
-            patience=self.patience,
-            least=MIN_LIKELIHOOD_GAIN if forward.likelihood else 0.0,
-            noisy=forward.likelihood,
-        )
-        descend = minimise_past_kinks if switches(forward.problem, forward.field) else minimise
+        cost = LocalCost.of(forward, inside, eliminate=self.eliminate)
         try:
-            minimum = descend(
-                cost,
-                scaling.coordinates(inside)[kept],
-                scaling.lower[kept],
-                scaling.upper[kept],
-                tolerances,
-                control.should_stop,
-                sizes=scaling.least_sizes(forward.problem)[kept],
-            )
+            # Searches of two kinds end at the best optimum from different starts: the one alone
+            # misses that of the model of Raia et al. (2011), the other is slower.
+            minimum = descend(self, cost, control.should_stop, interior=index % 2 == 0)
         except (ArithmeticError, np.linalg.LinAlgError) as error:
             # If linear algebra fails on some numbers, only this start is lost.
             return failed_start(index, inside, error, time.perf_counter() - began)
@@ -131,12 +115,45 @@ class SingleShooting(Method, LocalMethod):
             time.perf_counter() - began,
             lowest,
             dict(cost.failures),
-            cost.exact(minimum, tolerance),
+            cost.exact(minimum),
         )
 
 
 START_SEARCH = SingleShooting(evaluations=300, tolerance=1e-8, step=1e-7, patience=30)
 """The local search of one of many starts, the best of which is improved further afterwards."""
+
+
+def descend(
+    search: SingleShooting,
+    cost: LocalCost,
+    stop: Callable[[], bool],
+    evaluate: Callable[[Array], Quadratic | None] | None = None,
+    *,
+    interior: bool = True,
+) -> Minimum:
+    """Minimise a cost from its start; `evaluate` takes the place of the cost itsearch.
+
+    With `interior`, a search in logarithms keeps away from the bounds until it is near an
+    optimum.
+    """
+    forward = cost.projection.forward
+    tolerances = Tolerances(
+        cost=search.tolerance,
+        step=search.step,
+        floor=-math.inf if search.to_the_last_digit else CostTolerance.of(forward).zero(),
+        evaluations=search.evaluations,
+        patience=search.patience,
+        least=MIN_LIKELIHOOD_GAIN if forward.likelihood else 0.0,
+        noisy=forward.likelihood,
+    )
+    kept, scaling = cost.projection.kept, cost.scaling
+    at = cost if evaluate is None else evaluate
+    bounds = cost.lower, cost.upper
+    sizes = scaling.least_sizes(forward.problem)[kept]
+    if switches(forward.problem, forward.field):
+        return minimise_past_kinks(at, cost.start, *bounds, tolerances, stop, sizes)
+    inside = interior and scaling.comparable(kept)
+    return minimise(at, cost.start, *bounds, tolerances, stop, sizes=sizes, interior=inside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +164,13 @@ class _Scaled:
     natural: Projection
 
 
-class _Cost:
+class LocalCost:
     """The reduced cost in the optimiser's coordinates; it counts failed integrations."""
+
+    @classmethod
+    def of(cls, forward: ForwardMap, start: Array, *, eliminate: bool = True) -> LocalCost:
+        """Return the cost of a forward map around a start in natural units, shape (n,)."""
+        return cls(VariableProjection(forward, eliminate), start)
 
     def __init__(self, projection: VariableProjection, start: Array) -> None:
         self.projection = projection
@@ -157,6 +179,9 @@ class _Cost:
         self.last_failure: Failure | None = None
         self.choice: EngineChoice = UNDECIDED
         self._start = self.scaling.coordinates(start)
+        kept = projection.kept
+        self.start = self._start[kept]
+        self.lower, self.upper = self.scaling.lower[kept], self.scaling.upper[kept]
 
     def __call__(self, coordinates: Array) -> _Scaled | None:
         vector = self._natural(coordinates)
@@ -183,14 +208,15 @@ class _Cost:
         at = minimum.evaluation
         return at.natural.vector if isinstance(at, _Scaled) else self._natural(minimum.vector)
 
-    def exact(self, minimum: Minimum, tolerance: CostTolerance) -> bool:
+    def exact(self, minimum: Minimum) -> bool:
         """Return whether the data are reproduced to rounding."""
         at = minimum.evaluation
         if not isinstance(at, _Scaled):
             return False
-        accuracy = self.projection.forward.accuracy(self.choice)
+        forward = self.projection.forward
+        accuracy = forward.accuracy(self.choice)
         vector = at.natural.vector[self.projection.kept]
-        return tolerance.exact(at.cost, accuracy, at.natural.jacobian, vector)
+        return CostTolerance.of(forward).exact(at.cost, accuracy, at.natural.jacobian, vector)
 
     def objective(self, minimum: Minimum) -> float:
         at = minimum.evaluation
@@ -203,7 +229,7 @@ def _status(minimum: Minimum, control: Control) -> Status:
     return Status.CONVERGED if minimum.converged else control.early
 
 
-def _message(minimum: Minimum, cost: _Cost) -> str:
+def _message(minimum: Minimum, cost: LocalCost) -> str:
     if minimum.evaluation is None and cost.last_failure is not None:
         return str(cost.last_failure)
     return minimum.message

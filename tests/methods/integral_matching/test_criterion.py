@@ -11,7 +11,7 @@ from odefit import Experiment, IntegralMatching, Model, Problem, library, simula
 from odefit.common.arrays import Array
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.separation import EquationBlock, Penalty, solve_block
-from odefit.methods.local.trust_region import Tolerances
+from odefit.methods.local.stopping import Tolerances
 from odefit.simulation import Simulation
 from tests.methods.integral_matching.problems import (
     DECAY,

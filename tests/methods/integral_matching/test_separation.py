@@ -23,7 +23,7 @@ from odefit.methods.integral_matching.separation import (
     solve_block,
     solve_linear,
 )
-from odefit.methods.local.trust_region import Tolerances
+from odefit.methods.local.stopping import Tolerances
 from tests.methods.integral_matching.problems import (
     SATURATED,
     T,

@@ -9,7 +9,8 @@ import pytest
 from odefit.assessment.local import assess_local
 from odefit.common.arrays import Array
 from odefit.methods.local.kinks import minimise_past_kinks
-from odefit.methods.local.trust_region import Tolerances, minimise
+from odefit.methods.local.stopping import Tolerances
+from odefit.methods.local.trust_region import minimise
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem import problem_from_mapping

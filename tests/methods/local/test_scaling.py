@@ -40,3 +40,29 @@ def test_the_slope_is_the_derivative_of_natural_units() -> None:
     h = 1e-6
     expected = (scaling.natural(z + h) - scaling.natural(z - h)) / (2 * h)
     assert scaling.derivative(scaling.natural(z)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_six_bounded_logarithms_are_comparable() -> None:
+    names = [f"k{i}" for i in range(6)]
+    many = Problem(
+        Model(ode={"x": "-(" + " + ".join(names) + ")*x"}),
+        {"t": [0.0, 1.0], "x": [1.0, 0.5]},
+        {name: {"lower": 1e-3, "upper": 1e3, "scale": "log10"} for name in names},
+        {"x": {"lower": -1.0, "upper": 2.0}},
+    )
+    scaling = Scaling.of(many)
+    logarithms = np.flatnonzero(scaling.logarithmic)
+    assert scaling.comparable(logarithms)
+    assert not scaling.comparable(np.arange(7))  # the initial value is no logarithm
+    assert not scaling.comparable(logarithms[:5])  # few
+
+
+def test_logarithms_without_an_upper_bound_are_not_comparable() -> None:
+    names = [f"k{i}" for i in range(6)]
+    unbounded = Problem(
+        Model(ode={"x": "-(" + " + ".join(names) + ")*x"}),
+        {"t": [0.0, 1.0], "x": [1.0, 0.5]},
+        {name: {"scale": "log10"} for name in names},
+        {"x": 1.0},
+    )
+    assert not Scaling.of(unbounded).comparable(np.arange(6))

@@ -16,7 +16,8 @@ from scipy.optimize import least_squares
 
 from odefit.methods.local import trust_region
 from odefit.methods.local.quadratic_models import GaussNewtonModel, Region
-from odefit.methods.local.trust_region import Minimum, Tolerances, minimise, promised_decrease
+from odefit.methods.local.stopping import Minimum, Tolerances
+from odefit.methods.local.trust_region import minimise, promised_decrease
 
 Array = npt.NDArray[np.float64]
 

@@ -16,7 +16,8 @@ import numpy as np
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, column_norms
-from odefit.methods.local.trust_region import Tolerances, minimise, promised_decrease
+from odefit.methods.local.stopping import Tolerances
+from odefit.methods.local.trust_region import minimise, promised_decrease
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import EngineChoice
 

@@ -21,7 +21,8 @@ from odefit.assessment.profiles.pulled import OwnCoordinate, PulledQuantity
 from odefit.common.arrays import Array, IntArray
 from odefit.common.effects import RANK_TOLERANCE, column_norms
 from odefit.methods.local.scaling import Scaling
-from odefit.methods.local.trust_region import Tolerances, bounded_step, minimise, promised_decrease
+from odefit.methods.local.stopping import Tolerances
+from odefit.methods.local.trust_region import bounded_step, minimise, promised_decrease
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import EngineChoice

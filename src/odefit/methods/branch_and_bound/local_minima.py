@@ -11,7 +11,8 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN
 from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
-from odefit.methods.local.trust_region import Tolerances, minimise
+from odefit.methods.local.stopping import Tolerances
+from odefit.methods.local.trust_region import minimise
 
 DIFFERENCE_STEP = 1e-5
 """Half width, relative to the unknowns, of the boxes whose linear terms serve as derivatives."""

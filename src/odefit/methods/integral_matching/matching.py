@@ -25,7 +25,7 @@ from odefit.methods.integral_matching.state_reconstruction import (
     measured_states,
     states_before_events,
 )
-from odefit.methods.local.trust_region import Tolerances
+from odefit.methods.local.stopping import Tolerances
 from odefit.methods.smoothing.smoother import Smoother
 from odefit.problem.binding import bound_value
 from odefit.problem.noise_distributions.registry import log_of_base

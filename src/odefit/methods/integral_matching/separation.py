@@ -26,7 +26,8 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.methods.integral_matching.criterion import IntegralCriterion
 from odefit.methods.integral_matching.lasso import lasso
 from odefit.methods.local.quadratic_models import column_norms
-from odefit.methods.local.trust_region import Minimum, Tolerances, minimise
+from odefit.methods.local.stopping import Minimum, Tolerances
+from odefit.methods.local.trust_region import minimise
 
 SINGULAR_TOLERANCE = 1e-10
 """The relative singular value of the linear problem, its columns scaled to length one, up to which

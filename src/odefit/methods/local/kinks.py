@@ -18,7 +18,8 @@ from itertools import combinations
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.methods.local.trust_region import Minimum, Quadratic, Tolerances, magnitudes, minimise
+from odefit.methods.local.stopping import Minimum, Quadratic, Tolerances
+from odefit.methods.local.trust_region import magnitudes, minimise
 
 AT_MINIMUM, NO_STEP = (
     "no further decrease is possible",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from odefit.common.arrays import Array, BoolArray
+from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import expected_sizes
 
@@ -18,6 +18,13 @@ SMALLEST_LOGARITHM = 0.3
 With a decade, first steps from an optimum at a bound were so long that seven of twelve fits of the
 model of Perelson et al. (1996) ended at another optimum, and fewer of Brannmark et al. (2010) at
 the best one.
+"""
+
+FEW = 6
+"""Number of coordinates below which searches may cross the whole box in a step.
+
+With two unknowns, this finds the best optimum more often: from 15 of 21 random starts of the model
+of Perelson et al. (1996), and from 10 if the search keeps away from the bounds.
 """
 
 _LN10 = float(np.log(10.0))
@@ -63,6 +70,15 @@ class Scaling:
         """
         least = NEARLY_ZERO * expected_sizes(problem)
         return np.where(self.logarithmic, SMALLEST_LOGARITHM, least)
+
+    def comparable(self, kept: IntArray) -> bool:
+        """Return whether coordinates `kept` are many, and all logarithms between finite bounds.
+
+        Their differences can be compared, so that a search can keep away from the bounds
+        (:mod:`odefit.methods.local.interior_steps`).
+        """
+        bounded = np.isfinite(self.lower) & np.isfinite(self.upper)
+        return len(kept) >= FEW and bool((self.logarithmic & bounded)[kept].all())
 
     def derivative(self, vector: Array) -> Array:
         """Return the derivatives of the unknowns with respect to their coordinates, shape (n,)."""

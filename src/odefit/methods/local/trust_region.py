@@ -22,13 +22,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.methods.local.decompositions import MAX_LATE_WORK
+from odefit.methods.local.interior_steps import approach
 from odefit.methods.local.quadratic_models import (
     GaussNewtonModel,
     Region,
@@ -38,6 +37,7 @@ from odefit.methods.local.quadratic_models import (
     within,
 )
 from odefit.methods.local.scaling import NEARLY_ZERO
+from odefit.methods.local.stopping import Milestone, Minimum, Quadratic, Tolerances, usable
 
 MIN_DENOMINATOR = 1e-8  # smallest denominator of an update, relative to the largest possible
 
@@ -94,51 +94,10 @@ it is then judged by the decrease predicted at its end."""
 
 SMALL_RISE = 1e-4  # relative rise of the cost that such errors may cause
 PROMISE_RATIO = 0.25  # largest ratio of predicted decreases after and before such a step
-STALL_GAIN = 0.1  # gain of the log-likelihood below which the iteration counts as stalled
 MAX_ACCELERATION_RATIO = 0.75  # of twice the geodesic correction to the step, in length
 
 
 MAX_HALVINGS = 12  # halvings of a step that need not reach the minimum exactly
-
-
-class Quadratic(Protocol):
-    """A cost at a point with its Gauss-Newton model: gradient J'r, Hessian J'J."""
-
-    @property
-    def cost(self) -> float: ...
-    @property
-    def residuals(self) -> Array: ...
-    @property
-    def jacobian(self) -> Array: ...
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """The stopping rules of :func:`minimise`."""
-
-    # stop when the full Gauss-Newton step predicts a smaller relative decrease
-    cost: float = 1e-12
-    step: float = 1e-11  # stop when a step is smaller than this, relative to the unknowns
-    # cost that counts as zero, which no other can beat; minus infinity where there is none
-    floor: float = -math.inf
-    evaluations: int = 200  # largest number of evaluations
-    patience: int = 200  # number of evaluations in which the cost must fall by one per cent
-    # Absolute decrease of the cost that is too small for another step. Costs that can pass through
-    # zero, such as log-likelihoods, need one; :data:`STALL_GAIN` then replaces the one per cent.
-    least: float = 0.0
-    # whether residuals cannot become small, such as those in units of an estimated noise
-    noisy: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Minimum:
-    """The end of the iteration."""
-
-    vector: Array  # last point, shape (n,)
-    evaluation: Quadratic | None  # cost there with its model; None if the start itself failed
-    converged: bool  # whether a tolerance was met
-    message: str  # the tolerance that was met, or another reason for the end
-    evaluations: int  # number of evaluations of the cost
 
 
 # Far from any sensible answer squares overflow. An infinite cost is no step forward, and what is
@@ -153,16 +112,20 @@ def minimise(
     stop: Callable[[], bool] = lambda: False,
     first_step: Array | None = None,
     sizes: Array | None = None,
+    *,
+    interior: bool = False,
 ) -> Minimum:
     """Minimise a cost within bounds, which may be infinite.
 
     `evaluate` returns None if it fails. `stop` is called before each evaluation; if it returns
     True, the best point so far is returned. The first step has at most the length `first_step`, by
     default that of the start vector. Unknowns near zero are assumed to have at least the magnitudes
-    `sizes`.
+    `sizes`. With `interior`, a search that is far from the optimum begins with steps through the
+    interior of the bounds, in coordinates of comparable size, such as logarithms
+    (:mod:`odefit.methods.local.interior_steps`).
     """
     x = np.clip(start, lower, upper)
-    current = _usable(evaluate(x))
+    current = usable(evaluate(x))
     count = 1
 
     def end(message: str, *, converged: bool) -> Minimum:
@@ -172,11 +135,17 @@ def minimise(
 
     if current is None:
         return end("the start could not be evaluated", converged=False)
+    milestone = Milestone(tolerances, count, current.cost)
+    if interior:
+        x, current, count, last = approach(
+            evaluate, x, current, lower, upper, tolerances, stop, milestone
+        )
+        if last.any():
+            first_step = last
     scale = column_norms(current.jacobian)
     radius = 0.0
     steps = 0
     second = SecondOrderPart(len(x))
-    milestone = (count, current.cost)
     while True:
         if current.cost <= tolerances.floor:
             return end("the residuals are zero to rounding", converged=True)
@@ -198,11 +167,8 @@ def minimise(
                 return end(f"stopped after {count} evaluations", converged=False)
             if stop():
                 return end("the search was stopped", converged=False)
-            if count - milestone[0] >= tolerances.patience:
-                least_gain = STALL_GAIN if tolerances.least else 0.01 * milestone[1]
-                if milestone[1] - current.cost < least_gain:
-                    return end("further steps hardly improve the fit", converged=False)
-                milestone = (count, current.cost)
+            if milestone.stalled(count, current.cost):
+                return end("further steps hardly improve the fit", converged=False)
             hessian = current.jacobian.T @ current.jacobian + second.matrix
             full = SecondOrderModel(gradient, hessian, region)
             curved = steps >= STRAIGHT_STEPS
@@ -214,7 +180,7 @@ def minimise(
             length = norm(weight * d)
             predicted = used.decrease(d)
             if curved and not (by_second or tolerances.noisy) and length > 0:
-                probe = _usable(evaluate(x + PROBE_FRACTION * d))
+                probe = usable(evaluate(x + PROBE_FRACTION * d))
                 count += 1
                 if probe is not None:
                     bend = model.acceleration(
@@ -222,7 +188,7 @@ def minimise(
                     )
                     if 2 * norm(weight * bend) <= MAX_ACCELERATION_RATIO * length:
                         trial = within(trial + bend, lower, upper)
-            new = _usable(evaluate(trial)) if length > 0 else None
+            new = usable(evaluate(trial)) if length > 0 else None
             count += 1
             actual = current.cost - new.cost if new is not None else -math.inf
             if new is not None and math.isfinite(new.cost):
@@ -246,13 +212,6 @@ def minimise(
                 return end("no smaller step improves the fit", converged=True)
         if length <= tolerances.step * norm(weight * x):
             return end("the steps have become negligible", converged=True)
-
-
-def _usable(found: Quadratic | None) -> Quadratic | None:
-    """Return a cost with its model; None if the squares of its Jacobian overflow."""
-    if found is None or not math.isfinite(np.vdot(found.jacobian, found.jacobian)):
-        return None
-    return found
 
 
 @np.errstate(all="ignore")  # as above

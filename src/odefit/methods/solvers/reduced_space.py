@@ -22,7 +22,8 @@ from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance, guess_states
 from odefit.methods.local.scaling import Scaling
-from odefit.methods.local.trust_region import Tolerances, minimise
+from odefit.methods.local.stopping import Tolerances
+from odefit.methods.local.trust_region import minimise
 from odefit.methods.solvers.nonlinear_program import NonlinearProgram, nonlinear_program
 from odefit.methods.solvers.solver import Answer, Outcome, make_answer
 from odefit.simulation import Evaluation, ForwardMap
