@@ -39,3 +39,8 @@ def test_many_is_more_than_a_sixth_or_so(alone: int, many: bool) -> None:
 
 def test_without_ends_nothing_is_known_to_remain() -> None:
     assert not Unseen().many
+
+
+def test_a_single_end_of_few_may_be_chance() -> None:
+    assert not Unseen(5, 1).many
+    assert Unseen(5, 2).many

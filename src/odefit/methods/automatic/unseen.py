@@ -21,6 +21,8 @@ Of 70 problems of `evidence.zoo` 67 had none when their searches ended; of toggl
 one gene is seen at 25 times, each end in three or four was such an end after 250 starts.
 """
 
+LEAST_ALONE = 2  # number of such ends below which they tell nothing: one may be chance
+
 
 @dataclass(frozen=True)
 class Unseen:
@@ -55,4 +57,4 @@ class Unseen:
     @property
     def many(self) -> bool:
         """True if a lower optimum may well remain among those that no start has reached."""
-        return self.alone > MOST_UNSEEN * self.ends
+        return self.alone >= LEAST_ALONE and self.alone > MOST_UNSEEN * self.ends
