@@ -131,7 +131,7 @@ def descend(
     *,
     interior: bool = True,
 ) -> Minimum:
-    """Minimise a cost from its start; `evaluate` takes the place of the cost itsearch.
+    """Minimise a cost from its start; `evaluate` takes the place of the cost itself.
 
     With `interior`, a search in logarithms keeps away from the bounds until it is near an
     optimum.
