@@ -7,7 +7,7 @@ bound that they approach (T. F. Coleman and Y. Li, An interior trust region appr
 minimization subject to bounds, SIAM J. Optim. 6, 1996, 418), one decade counts alike for all of
 them, and a step lies in the plane of the scaled gradient and the Gauss-Newton step (M. A. Branch,
 T. F. Coleman and Y. Li, A subspace, interior, and conjugate gradient method for large-scale
-bound-constrained minimization problems, SIAM J. Sci. Comput. 21, 1999, 1), for which one Cholesky
+bound-constrained minimization problems, SIAM J. Sci. Comput. 21, 1999, 1), for which one
 factorisation suffices. ``python -m evidence run local-search`` compares it with other methods.
 """
 
@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from odefit.common.arrays import Array
 from odefit.methods.local.quadratic_models import norm, within
@@ -125,7 +124,7 @@ class InteriorModel:
         diagonal = damped.ravel()[:: len(steepest) + 1]
         diagonal += RIDGE * max(float(diagonal.max(initial=0.0)), 1e-300)
         try:
-            newton = scipy.linalg.solve(damped, steepest, assume_a="pos", check_finite=False)
+            newton = np.asarray(np.linalg.solve(damped, steepest), dtype=float)
         except np.linalg.LinAlgError:
             return steepest[:, None]
         other = newton - (newton @ steepest) * steepest
