@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
@@ -24,6 +23,7 @@ from odefit.assessment.parts import Assessment, Trouble
 from odefit.assessment.profiles.parts import Verdict
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, shown
+from odefit.common.partial_files import partial_file, remove_left_over
 from odefit.common.signals import unfinished
 from odefit.methods.estimate import Certificate, Status
 from odefit.problem.inputs.file_access import read_content, refuse_controls
@@ -401,7 +401,8 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
             target.write_bytes(raw)
             return
         target = target.resolve()  # a link stays a link
-        beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+        remove_left_over(target)
+        beside = partial_file(target)
         try:
             with unfinished(beside):
                 with beside.open("xb") as file:
