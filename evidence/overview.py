@@ -93,6 +93,12 @@ LINES = (
     Line("Published models, gradients", "petab.md", ["petab/likelihoods"], rows.likelihoods),
     Line("Trajectories", "speed.md", ["speed/trajectory"], rows.trajectories, True),
     Line(
+        "Local searches",
+        "speed.md#the-local-search",
+        ["speed/local-search-all"],
+        rows.local_searches,
+    ),
+    Line(
         "Stiff and larger models", "speed.md#stiff-and-larger-models", ["speed/stiff"], rows.stiff
     ),
     Line("Intervals", "intervals.md", ["intervals/coverage"], rows.coverage, True),

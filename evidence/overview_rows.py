@@ -43,6 +43,23 @@ def trajectories(table: Table) -> tuple[str, str, str]:
     )
 
 
+def local_searches(table: Table) -> tuple[str, str, str]:
+    starts = sum(int(row["starts"]) for row in table)
+    ours, theirs = (
+        sum(int(row[f"{name}: lowest"]) for row in table) for name in ("odefit", "fides")
+    )
+    fewest = [numbers(row["no more than the best other"]) for row in table]
+    ratios = span(first(row["ratio to fides"]) or 0.0 for row in table)
+    return (
+        f"{ours} of {starts} local searches end at the lowest cost of four methods",
+        f"fides: {theirs}; odefit takes {ratios} times its evaluations",
+        (
+            "another method takes fewer evaluations from "
+            f"{int(sum(n - few for few, n in fewest))} starts"
+        ),
+    )
+
+
 def stiff(table: Table) -> tuple[str, str, str]:
     ratios = [(row["model"], first(row["faster"])) for row in table]
     known = [ratio for _, ratio in ratios if ratio is not None]
