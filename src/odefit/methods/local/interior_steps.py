@@ -59,7 +59,7 @@ def approach(
     x, count = start, 1
     last = np.zeros(len(x))
     radius = FIRST_RADIUS
-    while at.cost > tolerances.floor:
+    while at.cost > tolerances.floor and not stop():  # a large model takes a second
         model = InteriorModel(at.residuals, at.jacobian, x, lower, upper)
         while True:
             ended = count >= tolerances.evaluations or milestone.stalled(count, at.cost)
