@@ -19,6 +19,7 @@ from odefit.fitting.other_optima import OptimumSearch
 from odefit.fitting.places import Candidate
 from odefit.fitting.solutions import MAX_SOLUTIONS, solution
 from odefit.simulation import Evaluation
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 JUST = 2.0
 """Largest factor between a mirror solution's value and the bound beyond which it lies."""
@@ -44,7 +45,7 @@ def with_mirrors(state: FitState) -> FitState:
     found = [s for s in search.optima if s.index not in known]
     solutions = list(state.solutions)
     for start in found:
-        at = forward.evaluate(start.vector)
+        at = forward.evaluate(start.vector, UNDECIDED)
         if isinstance(at, Evaluation):
             solutions.append(solution(forward.problem, start, at, 0))
     polished = (*state.polished, *found)

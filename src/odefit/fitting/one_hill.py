@@ -24,6 +24,7 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.result_data import Solution
 from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 STEPS = 16
 """Number of values of the held unknown from one solution to the other."""
@@ -59,7 +60,7 @@ def with_hills(state: FitState) -> FitState:
     joined: list[Solution] = []
     slack, most = (part * limit * deviance.variance for part in (0.5 * DIP, MOST_RISE))
     for solution in several[1:]:
-        highest = forward.cost(solution.vector) + slack
+        highest = forward.cost(solution.vector, UNDECIDED) + slack
         near = (k for k in kept if _rise(forward, k.vector, solution.vector) <= most)
         if any(walker.joins(k.vector, solution.vector, highest) for k in near):
             joined.append(solution)
@@ -116,7 +117,10 @@ class _Walker:
     def _straight(self, first: Array, last: Array, highest: float) -> bool:
         """Return whether the cost stays below the highest one along a straight way."""
         problem, parts = self._forward.problem, np.arange(1, STEPS) / STEPS
-        return all(self._forward.cost(_between(problem, first, last, p)) <= highest for p in parts)
+        return all(
+            self._forward.cost(_between(problem, first, last, p), UNDECIDED) <= highest
+            for p in parts
+        )
 
     def _leads(self, first: Array, last: Array, highest: float, extrapolated: bool = False) -> bool:
         """Return whether refits lead from one solution to another below a cost.
@@ -181,7 +185,7 @@ def _rise(forward: ForwardMap, one: Array, other: Array) -> float:
     problem, lowest = forward.problem, np.inf
     ratio = _logarithmic(problem, one, other)
     for at, to in ((one, other), (other, one)):
-        evaluation = forward.evaluate(at)
+        evaluation = forward.evaluate(at, UNDECIDED)
         if isinstance(evaluation, Evaluation):
             with np.errstate(all="ignore"):
                 logs = at * np.log(np.where(ratio, to / at, 1.0))

@@ -51,6 +51,8 @@ USUAL_SHARE = 0.05  # of the way to a piece, where its model does not tell where
 LEAST_SHARE = 1e-6  # share of the way to a piece within which no kink is looked for
 MOST_NEARER = 4  # largest number of points at which the kink before one piece is looked for
 
+MOST_ALONG = 120  # largest number of evaluations along kinks, before steps of one piece go on
+
 ALONE = 3  # steps in succession that one piece decides, after which the cost counts as smooth there
 
 
@@ -81,6 +83,8 @@ class Piece:
         return self.cost + float(self.gradient @ d) + 0.5 * float(d @ bent), self.gradient + bent
 
 
+# Squares overflow far from any sensible answer, as in the trust-region method.
+@np.errstate(all="ignore")
 def minimise_past_kinks(
     evaluate: Callable[[Array], Quadratic | None],
     start: Array,
@@ -107,12 +111,17 @@ def minimise_past_kinks(
         if not watched.kinked or found.evaluation is None or stop():
             return replace(found, evaluations=count)
         left = replace(tolerances, evaluations=tolerances.evaluations - count)
-        along = _Along(evaluate, lower, upper, left, stop, sizes)
+        few = replace(left, evaluations=min(left.evaluations, MOST_ALONG))
+        along = _Along(evaluate, lower, upper, few, stop, sizes)
         ended, smooth = along.descend(found, watched.beyond)
         count += ended.evaluations
-        if not smooth or count >= tolerances.evaluations:
+        if ended.converged or count >= tolerances.evaluations:
             return replace(ended, evaluations=count)
         x = ended.vector
+        if not smooth:  # steps of one piece alone may do what those of several have not
+            left = replace(tolerances, evaluations=tolerances.evaluations - count)
+            last = minimise(evaluate, x, lower, upper, left, stop, sizes=sizes)
+            return replace(last, evaluations=count + last.evaluations)
 
 
 class _Watched:
@@ -177,6 +186,8 @@ class _Along:
             if self._stop():
                 return end("the search was stopped", False)
             d, promised, shares = combined_step(pieces, here, damping, self._lower, self._upper)
+            if not np.isfinite(d).all():
+                return end("the models of the pieces overflow", False)
             least = max(COARSER * tolerances.cost * abs(here.cost), tolerances.least, 1e-300)
             small = tolerances.step * np.maximum(magnitudes(x, self._sizes), 1e-300)
             used = [p for p, share in zip(pieces, shares, strict=True) if share > 0]
@@ -262,6 +273,7 @@ def _kept(pieces: Sequence[Piece]) -> list[Piece]:
     return kept
 
 
+@np.errstate(all="ignore")  # as above
 def combined_step(
     pieces: Sequence[Piece], here: Piece, damping: float, lower: Array, upper: Array
 ) -> tuple[Array, float, Array]:
