@@ -46,13 +46,8 @@ class Unseen:
         best = {s.index for s in alike}
         there = sum(s.index in best for s in independent)
         others = [s for s in independent if s.cost <= highest and s.index not in best]
-        optima: list[list[Start]] = []
-        for end in sorted(others, key=lambda s: (s.cost, s.index)):
-            if optima and tolerance.same(end, optima[-1][0]):
-                optima[-1].append(end)
-            else:
-                optima.append([end])
-        return cls(there + len(others), sum(len(ends) == 1 for ends in optima))
+        alone = sum(len(ends) == 1 for ends in tolerance.optima(others))
+        return cls(there + len(others), alone)
 
     @property
     def many(self) -> bool:

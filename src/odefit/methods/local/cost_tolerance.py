@@ -112,6 +112,19 @@ class CostTolerance:
         best = min(usable, key=lambda s: (s.cost, s.index), default=None)
         return best, 0 if best is None else sum(self.same(s, best) for s in usable)
 
+    def optima(self, ends: Iterable[Start], lowest: Sequence[Start] = ()) -> list[list[Start]]:
+        """Return the ends of each optimum, whose costs are equal, in the order of their costs.
+
+        Those in `lowest` are at one optimum, the first, whatever their costs.
+        """
+        found = [list(lowest)] if lowest else []
+        for end in sorted(ends, key=lambda s: (s.cost, s.index)):
+            if found and self.same(end, found[-1][0]):
+                found[-1].append(end)
+            else:
+                found.append([end])
+        return found
+
     def chance_of_better(self, starts: Sequence[Start], alike: Sequence[Start] = ()) -> float:
         """Estimate the probability that one more start ends lower than all so far.
 
@@ -122,13 +135,8 @@ class CostTolerance:
         """
         lowest = {s.index for s in alike}
         first = [s for s in starts if s.index in lowest]
-        seen = [first] if first else []
         converged = [s for s in starts if s.status is Status.CONVERGED and s.index not in lowest]
-        for start in sorted(converged, key=lambda s: (s.cost, s.index)):
-            if seen and self.same(start, seen[-1][0]):
-                seen[-1].append(start)
-            else:
-                seen.append([start])
+        seen = self.optima(converged, first)
         if not seen:
             return 1.0
         once = sum(len(equal) == 1 for equal in seen)
