@@ -56,6 +56,13 @@ def cascade(size: int) -> odefit.Problem:
     )
 
 
+def model_named(name: str, folder: str) -> odefit.Problem:
+    """Return a cascade, as `cascade 10`, or a PEtab problem in a folder of such problems."""
+    if name.startswith("cascade "):
+        return cascade(int(name.removeprefix("cascade ")))
+    return read_petab(Path(folder) / name / f"{name}.yaml").problem
+
+
 OPTIONS = (
     Option("sizes", (10, 100, 300, 1000), "states of cascades, e.g. 10,100"),
     Option("folder", "", "folder with a folder for each PEtab problem, as the collection has"),
@@ -82,11 +89,8 @@ def tasks(
 
 def run(task: Task) -> Mapping[str, Any]:
     """Fit a model within a limit."""
-    name, limit = task["model"], task["limit"]
-    if name.startswith("cascade "):
-        problem = cascade(int(name.removeprefix("cascade ")))
-    else:
-        problem = read_petab(Path(task["folder"]) / name / f"{name}.yaml").problem
+    limit = task["limit"]
+    problem = model_named(task["model"], task["folder"])
     began = time.monotonic()
     result = odefit.fit(problem, seed=task["seed"], time_limit=limit, jobs=1)
     taken = time.monotonic() - began

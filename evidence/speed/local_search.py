@@ -13,20 +13,18 @@ import logging
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 import odefit
-from evidence.endings.lateness import cascade
+from evidence.endings.lateness import model_named
 from evidence.peers.amici import problem_folders
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.measuring import problem_named
 from evidence.running.output import listed
 from odefit.common.arrays import Array
-from odefit.formats.petab import read_petab
 from odefit.methods.single_shooting import LocalCost, SingleShooting, descend
 from odefit.methods.starts import sample
 from odefit.simulation import ForwardMap
@@ -191,12 +189,10 @@ def tasks(
 def run(task: Task) -> Mapping[str, Any]:
     """Search from all starts of a problem."""
     name = task["problem"]
-    if name.startswith("cascade "):
-        problem = cascade(int(name.removeprefix("cascade ")))
-    elif name in odefit.library.names():
+    if name in odefit.library.names():
         problem = problem_named(name, guessed=False)
     else:
-        problem = read_petab(Path(task["folder"]) / name / f"{name}.yaml").problem
+        problem = model_named(name, task["folder"])
     points = sample(problem, 0, task["starts"], 7)
     rows = [counts(traces(problem, point, task["evaluations"])) for point in points]
     return {
