@@ -152,7 +152,7 @@ def run(options: argparse.Namespace) -> int:
     from odefit.simulation.simulations import values_from_text
 
     values = values_from_text(options.set)
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "observables": options.observable or None,
         "times": _times(options.times),
         "of": options.of or None,
@@ -166,14 +166,14 @@ def run(options: argparse.Namespace) -> int:
         "count", "criterion", "budget", "replicates", "spacing", "runs", "together", "over",
         "level", "seed", "time_limit", "jobs",
     )  # fmt: skip
-    given |= {name: getattr(options, name) for name in same}
+    arguments |= {name: getattr(options, name) for name in same}
     problem, result = _source(options)
     if options.against is not None:
-        given["against"] = _other(options)
+        arguments["against"] = _other(options)
     from odefit.result.designs import design
 
-    found = design(problem, values, result=result, **given)
-    return _told(found, options)
+    plan = design(problem, values, result=result, **arguments)
+    return _told(plan, options)
 
 
 def _source(options: argparse.Namespace) -> tuple[Problem | Result, Result | None]:
@@ -194,17 +194,17 @@ def _other(options: argparse.Namespace) -> Problem | Result:
     return loaded(options.against, options)
 
 
-def _told(found: Design, options: argparse.Namespace) -> int:
+def _told(plan: Design, options: argparse.Namespace) -> int:
     """Write the files of a design, and print it; return the exit status."""
     write_and_show(
         [
-            (options.json, found.save, "the design"),
-            (options.csv, lambda path: csv_file(found.table, path), "the table"),
-            (options.plot, lambda path: write_figure(found.plot(), path), "the figure"),
+            (options.json, plan.save, "the design"),
+            (options.csv, lambda path: csv_file(plan.table, path), "the table"),
+            (options.plot, lambda path: write_figure(plan.plot(), path), "the figure"),
         ],
-        lambda: print(found),
+        lambda: print(plan),
     )
-    return DONE if found.found else NO_FIT
+    return DONE if plan.found else NO_FIT
 
 
 def _times(texts: Sequence[str]) -> Any:
@@ -249,12 +249,12 @@ def _varied(text: str) -> tuple[str, Any]:
     if not separator:
         raise InputError(f"--vary {text}: expected NAME=FROM:TO, such as A=0:10")
     limits, at, times = rest.partition("@")
-    found = _range(limits, f"--vary {text}")
+    values = _range(limits, f"--vary {text}")
     if not at:
-        return name.strip(), found
+        return name.strip(), values
     fields: dict[str, Any] = {"at": _range(times, f"--vary {text}")}
-    if isinstance(found, tuple):
-        fields |= {"lower": found[0], "upper": found[1]}
+    if isinstance(values, tuple):
+        fields |= {"lower": values[0], "upper": values[1]}
     else:
-        fields["levels"] = found
+        fields["levels"] = values
     return name.strip(), fields

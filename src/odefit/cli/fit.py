@@ -154,9 +154,9 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
     check_positive(options, "jobs", "time_limit", "starts")
     memory_limit(options.memory, "--memory")
     check_files(options)  # before the fit, which may take long
-    own = {name: getattr(options, name) for name in OPTIONS if name != "bounds"}
-    own["bounds"] = PROPOSE if PROPOSE in options.bounds else None
-    method = configured(options.method, own, options.set)
+    chosen_options = {name: getattr(options, name) for name in OPTIONS if name != "bounds"}
+    chosen_options["bounds"] = PROPOSE if PROPOSE in options.bounds else None
+    method = configured(options.method, chosen_options, options.set)
     problem = with_unknowns(loaded(options.problem, options), options)
     with told_later([], "printing warnings"):
         print_warnings(problem.warnings)  # before the fit, which may take long

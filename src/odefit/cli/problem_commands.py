@@ -64,10 +64,10 @@ def run_convert(options: argparse.Namespace) -> int:
 
     result = saved_result(options.problem) if is_result(options.problem) else None
     problem = loaded(options.problem, options) if result is None else result.problem
-    given = values_from_text(options.set)
+    values = values_from_text(options.set)
     program = TARGETS.get(Path(options.target).suffix.lower())
     if program is None:
-        if given:
+        if values:
             endings = ", NAME".join(TARGETS)
             raise InputError(f"--set: only a program takes values: NAME{endings}")
         if Path(options.target).suffix.lower() not in ("", ".toml", *YAML_SUFFIXES):
@@ -79,15 +79,15 @@ def run_convert(options: argparse.Namespace) -> int:
         print(save(problem, options.target))
         return DONE
     target = Path(options.target)
-    if result is not None and not given:
+    if result is not None and not values:
         result.save(target)
     else:
         if result is not None:
-            given = {
+            values = {
                 **dict(zip(problem.keys, map(float, result.best.vector), strict=True)),
-                **given,
+                **values,
             }
-        write_program(*chosen_values(problem, given), target)
+        write_program(*chosen_values(problem, values), target)
     command = program.run.format(file=shlex.quote(target.name), stem=target.stem)
     print(target)
     print(f"compare it with odefit's own simulation: {command}", file=sys.stderr)
@@ -164,14 +164,14 @@ def run_simulate(options: argparse.Namespace) -> int:
     problem = with_unknowns(loaded(options.problem, options), options)
     check_writable(options.csv)
     times = None if options.times is None else times_of_all(options.times, problem)
-    given = values_from_text(options.set)
+    values = values_from_text(options.set)
     nodes = None
     if options.result is not None:
         result = saved_result(options.result)
-        nodes = None if given else result.best.nodes  # those of the answer, unchanged
-        given = {**result.best.initial, **result.best.parameters, **given}
+        nodes = None if values else result.best.nodes  # those of the answer, unchanged
+        values = {**result.best.initial, **result.best.parameters, **values}
     table, opinion = confirmed_simulation(
-        problem, given, times, strict=options.result is None, nodes=nodes
+        problem, values, times, strict=options.result is None, nodes=nodes
     )
     if sentence := opinion_sentence(opinion):
         print(f"note: {sentence}", file=sys.stderr)

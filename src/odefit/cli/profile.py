@@ -112,7 +112,7 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
             return _without(result, "the fit has taken all the time", TIME_LIMIT, options)
     keys = None if options.only is None else [k.strip() for k in options.only.split(",")]
     with progress_line() as report:
-        found = result.profile(
+        profiles = result.profile(
             keys,
             level=options.level,
             expressions=options.expression,
@@ -125,22 +125,22 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
             stop=signals,
         )
     refusals: list[str] = []
-    result = result.with_profiles(found)
+    result = result.with_profiles(profiles)
     if options.json is not None:
         with told_later(refusals, f"writing {options.json}"):
             result.save(options.json)
     if options.plot is not None:
         with told_later(refusals, "the figure"):
-            write_figure(found.plot(), options.plot)
+            write_figure(profiles.plot(), options.plot)
     if options.report is not None:
         with told_later(refusals, "the report"):
             result.report(options.report)
             print(f"report: {options.report}", file=sys.stderr)
     with told_later(refusals, "printing the profiles"):
-        print_profiles(found)
+        print_profiles(profiles)
     if refusals:
         raise InputError(refusals)
-    return exit_status(found.status, signals)
+    return exit_status(profiles.status, signals)
 
 
 def _without(result: Result, reason: str, status: int, options: argparse.Namespace) -> int:

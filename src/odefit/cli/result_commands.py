@@ -71,12 +71,17 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
     """
     parts = [Path(path).resolve().with_suffix("").parts for path in paths]
     names = []
-    for own in parts:
-        others = [p for p in parts if p != own]
+    for path_parts in parts:
+        others = [p for p in parts if p != path_parts]
         count = next(
-            (k for k in range(1, len(own)) if all(p[-k:] != own[-k:] for p in others)), len(own)
+            (
+                k
+                for k in range(1, len(path_parts))
+                if all(p[-k:] != path_parts[-k:] for p in others)
+            ),
+            len(path_parts),
         )
-        names.append("/".join(own[-count:]))
+        names.append("/".join(path_parts[-count:]))
     return names
 
 

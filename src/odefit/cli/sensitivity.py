@@ -117,7 +117,7 @@ def _sensitivity(options: argparse.Namespace, signals: Any) -> int:
     times = times_by_experiment(options.times, problem)
     runs = scenarios_in(source, options.scenario, times) if options.scenario else None
     with progress_line("simulating ...") as report:
-        found = sensitivity(
+        sensitivities = sensitivity(
             source,
             options.kind,
             options.of or None,
@@ -134,38 +134,38 @@ def _sensitivity(options: argparse.Namespace, signals: Any) -> int:
         )
     write_and_show(
         [
-            (options.json, lambda path: json_file(_content(found), path), "the indices"),
-            (options.csv, lambda path: csv_file(found.table, path), "the table"),
-            (options.plot, lambda path: write_figure(found.plot(), path), "the figure"),
+            (options.json, lambda path: json_file(_content(sensitivities), path), "the indices"),
+            (options.csv, lambda path: csv_file(sensitivities.table, path), "the table"),
+            (options.plot, lambda path: write_figure(sensitivities.plot(), path), "the figure"),
         ],
-        lambda: print(found),
+        lambda: print(sensitivities),
     )
-    if found.indices.ended is None:
+    if sensitivities.indices.ended is None:
         return DONE
-    late = found.indices.ended is Cause.TIME_LIMIT
+    late = sensitivities.indices.ended is Cause.TIME_LIMIT
     return exit_status(Status.TIME_LIMIT if late else Status.INTERRUPTED, signals)
 
 
-def _content(found: Sensitivities) -> dict[str, Any]:
+def _content(sensitivities: Sensitivities) -> dict[str, Any]:
     """Return the content of the JSON file."""
     return {
         "format": FORMAT,
-        "kind": found.kind,
-        "indices": json_rows(found.table),
-        "evaluations": found.indices.evaluations,
-        "failed": found.indices.failed,
-        "notes": found.notes,
+        "kind": sensitivities.kind,
+        "indices": json_rows(sensitivities.table),
+        "evaluations": sensitivities.indices.evaluations,
+        "failed": sensitivities.indices.failed,
+        "notes": sensitivities.notes,
     }
 
 
 def _ranges(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Return the ranges given as ``NAME=LOW:HIGH`` texts."""
-    found = {}
+    ranges = {}
     for text in texts:
         name, _, pair = text.rpartition("=")
         low, _, high = pair.partition(":")
         numbers = number_in(low), number_in(high)
         if not name or None in numbers:
             raise InputError(f"--range {text}: expected NAME=LOW:HIGH, such as k1=0.1:2")
-        found[name.strip()] = (float(numbers[0] or 0.0), float(numbers[1] or 0.0))
-    return found
+        ranges[name.strip()] = (float(numbers[0] or 0.0), float(numbers[1] or 0.0))
+    return ranges

@@ -149,15 +149,15 @@ def add_log(parser: argparse.ArgumentParser) -> None:
 class _LogFile(logging.FileHandler):
     """A log that never ends the work; a failure to write is reported once."""
 
-    told = False
+    reported = False
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Report that the file cannot be written."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             super().handleError(record)
-        elif not self.told:
-            self.told = True
+        elif not self.reported:
+            self.reported = True
             print(
                 f"warning: {self.baseFilename}: cannot be written: {error.strerror}",
                 file=sys.stderr,
@@ -165,7 +165,7 @@ class _LogFile(logging.FileHandler):
 
     def close(self) -> None:
         """Close the file, and drop whatever could not be written."""
-        with suppress(OSError) if self.told else nullcontext():
+        with suppress(OSError) if self.reported else nullcontext():
             super().close()
 
 
@@ -238,11 +238,11 @@ def check_files(options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def told_later(refusals: list[str], what: str) -> Iterator[None]:
+def told_later(refusals: list[str], content: str) -> Iterator[None]:
     """Add a mistake with a file to `refusals`, so that all other files are still written.
 
-    A mistake in odefit does not prevent the rest either. It is reported with `what`, such as "the
-    report", and its traceback goes to the log. The exit status remains that of the answer.
+    A mistake in odefit does not prevent the rest either. It is reported with `content`, such as
+    "the report", and its traceback goes to the log. The exit status remains that of the answer.
     """
     try:
         yield
@@ -253,11 +253,11 @@ def told_later(refusals: list[str], what: str) -> Iterator[None]:
         refusals.append(f"{place}: cannot be written: {error.strerror or error}")
     except (MemoryError, ImportError) as error:
         reason = " ".join(str(error).split()) or "an allocation has failed"
-        refusals.append(f"{what}: there is not enough memory, or a package is missing: {reason}")
+        refusals.append(f"{content}: there is not enough memory, or a package is missing: {reason}")
     except Exception as error:
-        logging.getLogger("odefit").exception("failed: %s", what)
+        logging.getLogger("odefit").exception("failed: %s", content)
         print(
-            f"warning: {what} failed because of a mistake in odefit: {type(error).__name__}: "
+            f"warning: {content} failed because of a mistake in odefit: {type(error).__name__}: "
             f"{error}. The result stands. The traceback is in the log (--log FILE); please report "
             "it",
             file=sys.stderr,
@@ -270,7 +270,7 @@ def plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def told(
+        def show_plainly(
             message: Warning | str, category: type[Warning], *rest: Any, **options: Any
         ) -> None:
             if issubclass(category, CheckpointWarning):
@@ -279,7 +279,7 @@ def plain_warnings() -> Iterator[None]:
                 show(message, category, *rest, **options)
 
         warnings.simplefilter("default", CheckpointWarning)
-        warnings.showwarning = told
+        warnings.showwarning = show_plainly
         yield
 
 
@@ -356,9 +356,9 @@ def write_and_show(
     Raises one InputError for all files that could not be written.
     """
     refusals: list[str] = []
-    for path, write, what in files:
+    for path, write, content in files:
         if path is not None:
-            with told_later(refusals, what):
+            with told_later(refusals, content):
                 write(path)
                 print(f"written: {path}", file=sys.stderr)
     with told_later(refusals, "printing"):
@@ -391,13 +391,13 @@ def scenarios_in(result: Result, files: list[str], times: Any = None) -> list[An
     """Return the scenarios in some files; one message lists all mistakes."""
     from odefit.problem.toml.scenario_files import load_scenarios
 
-    found: list[Any] = []
+    scenarios: list[Any] = []
     mistakes: list[str] = []
     for file in files:
         try:
-            found += load_scenarios(file, result.problem, times=times)
+            scenarios += load_scenarios(file, result.problem, times=times)
         except InputError as error:
             mistakes += error.messages
     if mistakes:
         raise InputError(mistakes)
-    return found
+    return scenarios

@@ -60,10 +60,12 @@ def prepare_streams(program: bool) -> None:
         sys.stdout.reconfigure(errors="replace")
     for name, number in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
-        own = stream is getattr(sys, f"__{name}__") and isinstance(stream, io.TextIOWrapper)
+        original = stream is getattr(sys, f"__{name}__") and isinstance(stream, io.TextIOWrapper)
         outlet = _Outlet if number == 1 else _Aside
         terminal = stream is not None and stream.isatty()
-        if own and not (terminal and sys.platform == "win32"):  # a console has calls of its own
+        if original and not (
+            terminal and sys.platform == "win32"
+        ):  # a console has calls of its own
             stream.flush()
             raw = outlet(stream.fileno(), "w", closefd=False)
             raw.terminal = terminal

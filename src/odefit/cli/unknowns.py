@@ -69,21 +69,21 @@ def changed(options: argparse.Namespace) -> str | None:
 
 
 def _values(texts: Sequence[str], errors: list[str]) -> dict[str, float]:
-    found = {}
+    values = {}
     for text in texts:
         key, _, value = text.partition("=")
         number = number_in(value)
         if number is None:
             errors.append(f"--fix: expected NAME=VALUE such as k1=0.1 or k1=1/6, got {text!r}")
         else:
-            found[key.strip()] = number
-    return found
+            values[key.strip()] = number
+    return values
 
 
 def _bounds(
     texts: Sequence[str], errors: list[str]
 ) -> dict[str, tuple[float | None, float | None]]:
-    found = {}
+    bounds = {}
     for text in texts:
         key, _, pair = text.partition("=")
         ends = pair.split(":")
@@ -95,5 +95,5 @@ def _bounds(
                 f", got {text!r}"
             )
         else:
-            found[key.strip()] = (numbers[0], numbers[1])
-    return found
+            bounds[key.strip()] = (numbers[0], numbers[1])
+    return bounds

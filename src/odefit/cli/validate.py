@@ -113,18 +113,18 @@ def run(options: argparse.Namespace) -> int:
     runs = _runs(result, options.data)
     free = options.free_initial
     try:
-        found = result.validate(
+        validation = result.validate(
             runs, free_initial=free if free else free is not None, level=options.level
         )
     except RuntimeError as error:
         raise InputError(str(error)) from error
     write_and_show(
         [
-            (options.json, found.save, "the validation"),
-            (options.csv, lambda path: csv_file(found.measurements, path), "the table"),
-            *_outputs(found, options),
+            (options.json, validation.save, "the validation"),
+            (options.csv, lambda path: csv_file(validation.measurements, path), "the table"),
+            *_outputs(validation, options),
         ],
-        lambda: print(found),
+        lambda: print(validation),
     )
     return DONE
 
@@ -143,7 +143,7 @@ def _cross(options: argparse.Namespace) -> int:
         dask_cluster(options.dask) as executor,
         progress_line("cross-validation") as report,
     ):
-        found = result.cross_validate(
+        validation = result.cross_validate(
             options.cross,
             options.folds,
             jobs=options.jobs,
@@ -154,13 +154,13 @@ def _cross(options: argparse.Namespace) -> int:
         )
     write_and_show(
         [
-            (options.json, found.save, "the cross-validation"),
-            (options.csv, lambda path: csv_file(found.table(), path), "the table"),
-            *_outputs(found, options),
+            (options.json, validation.save, "the cross-validation"),
+            (options.csv, lambda path: csv_file(validation.table(), path), "the table"),
+            *_outputs(validation, options),
         ],
-        lambda: print(found),
+        lambda: print(validation),
     )
-    return exit_status(found.status, signals)
+    return exit_status(validation.status, signals)
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -171,31 +171,31 @@ def _check_outputs(options: argparse.Namespace) -> None:
         check_figure(options.plot)
 
 
-def _outputs(found: Validation | CrossValidation, options: argparse.Namespace) -> list[Any]:
+def _outputs(validation: Validation | CrossValidation, options: argparse.Namespace) -> list[Any]:
     """Return the figure and the report to be written."""
     return [
-        (options.plot, lambda path: write_figure(found.plot(), path), "the figure"),
-        (options.report, found.report, "the report"),
+        (options.plot, lambda path: write_figure(validation.plot(), path), "the figure"),
+        (options.report, validation.report, "the report"),
     ]
 
 
 def _runs(result: Result, files: list[str]) -> list[Any]:
     """Return the runs in some files, all mistakes at once."""
-    found: list[Any] = []
+    runs: list[Any] = []
     mistakes: list[str] = []
     for file in files:
         try:
             if _is_problem(Path(file)):
                 from odefit.formats.files import load
 
-                found += load(file).experiments
+                runs += load(file).experiments
             else:
-                found += scenarios_in(result, [file])
+                runs += scenarios_in(result, [file])
         except InputError as error:
             mistakes += error.messages
     if mistakes:
         raise InputError(mistakes)
-    return found
+    return runs
 
 
 def _is_problem(path: Path) -> bool:

@@ -20,8 +20,8 @@ class InputError(ValueError):
     """
 
     def __init__(self, messages: str | Iterable[str]) -> None:
-        given = (messages,) if isinstance(messages, str) else messages
-        self.messages: tuple[str, ...] = tuple(one_line(m, MAX_ERROR_LENGTH) for m in given)
+        texts = (messages,) if isinstance(messages, str) else messages
+        self.messages: tuple[str, ...] = tuple(one_line(m, MAX_ERROR_LENGTH) for m in texts)
         super().__init__("\n".join(self.messages))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[tuple[str, ...]]]:
@@ -58,11 +58,13 @@ def closest(name: str, candidates: Iterable[str], *, alike: float = 0.6) -> str 
     """
     if not name or len(name) > MAX_SHOWN_LENGTH:
         return None
-    found = {c for c in candidates if 0 < len(c) <= MAX_SHOWN_LENGTH and c != name}
-    if len(found) > MAX_CANDIDATES:
+    eligible = {c for c in candidates if 0 < len(c) <= MAX_SHOWN_LENGTH and c != name}
+    if len(eligible) > MAX_CANDIDATES:
         first = name[0].casefold()
-        found = {c for c in found if c[0].casefold() == first and abs(len(c) - len(name)) <= 3}
-    known = sorted(found)[:MAX_CANDIDATES]
+        eligible = {
+            c for c in eligible if c[0].casefold() == first and abs(len(c) - len(name)) <= 3
+        }
+    known = sorted(eligible)[:MAX_CANDIDATES]
     for candidate in known:
         if _bare(candidate) == _bare(name):
             return candidate
@@ -71,8 +73,8 @@ def closest(name: str, candidates: Iterable[str], *, alike: float = 0.6) -> str 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ``"; did you mean 'k_2'?"`` if a candidate is close to `name`, else ``""``."""
-    found = closest(name, candidates)
-    return f"; did you mean '{found}'?" if found else ""
+    candidate = closest(name, candidates)
+    return f"; did you mean '{candidate}'?" if candidate else ""
 
 
 def some(names: Sequence[str]) -> str:

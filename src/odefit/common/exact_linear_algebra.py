@@ -23,10 +23,10 @@ def inverse(matrix: Sequence[Sequence[Fraction | None]]) -> list[Row] | None:
     """Return the inverse; None if an entry is unknown, or if the matrix is singular."""
     n, rows = len(matrix), list[Row]()
     for i, row in enumerate(matrix):
-        own = [a for a in row if a is not None]
-        if len(own) < n:
+        known = [a for a in row if a is not None]
+        if len(known) < n:
             return None
-        rows.append(own + [Fraction(i == j) for j in range(n)])
+        rows.append(known + [Fraction(i == j) for j in range(n)])
     reduced, pivots = _reduced_row_echelon_form(rows, n)
     return [row[n:] for row in reduced] if len(pivots) == n else None
 
@@ -34,13 +34,13 @@ def inverse(matrix: Sequence[Sequence[Fraction | None]]) -> list[Row] | None:
 def null_space(matrix: Sequence[Sequence[Fraction]], columns: int) -> list[Row]:
     """Return a basis of all vectors that every row of a matrix maps to zero."""
     reduced, pivots = _reduced_row_echelon_form(matrix, columns)
-    found = []
+    basis = []
     for free in (k for k in range(columns) if k not in pivots):
         w = [Fraction(k == free) for k in range(columns)]
         for row, k in zip(reduced, pivots, strict=False):
             w[k] = -row[free]
-        found.append(w)
-    return found
+        basis.append(w)
+    return basis
 
 
 def _reduced_row_echelon_form(
@@ -68,18 +68,18 @@ def conserved_weights(
     species: Sequence[str], columns: Sequence[Mapping[str, Fraction]]
 ) -> list[dict[str, Fraction]]:
     """Return a basis of the weights that all columns map to zero, positive if possible."""
-    found: list[_Weights] = []
+    sums: list[_Weights] = []
     for basis in _separate(_left_null_space(species, columns)):
         used = {s for weights in basis for s in weights}
         names = [s for s in species if s in used]
         if len(names) > MAX_SPECIES:
-            found += [dict(zip(w, _whole([*w.values()]), strict=True)) for w in basis]
+            sums += [dict(zip(w, _whole([*w.values()]), strict=True)) for w in basis]
             continue
         rows = {tuple(column.get(s, ZERO) for s in names): None for column in columns}
         dense = [[weights.get(s, ZERO) for s in names] for weights in basis]
         for vector in _positive_first([list(row) for row in rows if any(row)], dense, len(names)):
-            found.append({s: w for s, w in zip(names, vector, strict=True) if w})
-    return found
+            sums.append({s: w for s, w in zip(names, vector, strict=True) if w})
+    return sums
 
 
 def _left_null_space(
@@ -98,10 +98,10 @@ def _left_null_space(
         factor = row[pivot]
         row = {s: w / factor for s, w in row.items()}
         for other in holders.pop(pivot, set()):
-            own = rows[other]
-            _subtract(own, own[pivot], row)
+            other_row = rows[other]
+            _subtract(other_row, other_row[pivot], row)
             for s in row:
-                if s in own:
+                if s in other_row:
                     holders.setdefault(s, set()).add(other)
                 else:
                     holders.get(s, set()).discard(other)
@@ -131,12 +131,12 @@ def _separate(basis: Sequence[_Weights]) -> list[list[_Weights]]:
     for weights in basis:
         names, members = set(weights), [weights]
         apart = []
-        for own, vectors in groups:
-            if own & names:
-                names |= own
+        for species, vectors in groups:
+            if species & names:
+                names |= species
                 members = [*vectors, *members]
             else:
-                apart.append((own, vectors))
+                apart.append((species, vectors))
         groups = [*apart, (names, members)]
     return [vectors for _, vectors in groups]
 
@@ -161,13 +161,13 @@ def _rays(rows: Sequence[Sequence[Fraction]], width: int) -> list[list[Fraction]
     Source: S. Schuster and T. Höfer, J. Chem. Soc. Faraday Trans. 87 (1991) 2561, on conserved
     moieties. The list is empty if there are too many.
     """
-    found = [
+    rays = [
         ([row[k] for row in rows], [Fraction(k == j) for j in range(width)]) for k in range(width)
     ]
     for k in range(len(rows)):
-        positive = [v for v in found if v[0][k] > 0]
-        negative = [v for v in found if v[0][k] < 0]
-        zero = [v for v in found if v[0][k] == 0]
+        positive = [v for v in rays if v[0][k] > 0]
+        negative = [v for v in rays if v[0][k] < 0]
+        zero = [v for v in rays if v[0][k] == 0]
         if len(positive) * len(negative) + len(zero) > MAX_RAYS:
             return []
         made = [
@@ -178,8 +178,8 @@ def _rays(rows: Sequence[Sequence[Fraction]], width: int) -> list[list[Fraction]
             for p in positive
             for q in negative
         ]
-        found = _minimal([*zero, *(_rescaled(v, rows) for v in made)])
-    return [v[1] for v in found]
+        rays = _minimal([*zero, *(_rescaled(v, rows) for v in made)])
+    return [v[1] for v in rays]
 
 
 _Ray = tuple[list[Fraction], list[Fraction]]
@@ -194,13 +194,13 @@ def _rescaled(ray: _Ray, rows: Sequence[Sequence[Fraction]]) -> _Ray:
 def _minimal(rays: Sequence[_Ray]) -> list[_Ray]:
     """Return the rays whose species do not include those of another ray."""
     supports = [frozenset(i for i, w in enumerate(ray[1]) if w) for ray in rays]
-    kept = []
+    minimal = []
     for k, ray in enumerate(rays):
         smaller = (supports[m] < supports[k] for m in range(len(rays)))
         same = (supports[m] == supports[k] for m in range(k))
         if not any(smaller) and not any(same):
-            kept.append(ray)
-    return kept
+            minimal.append(ray)
+    return minimal
 
 
 def _whole(vector: Sequence[Fraction]) -> list[Fraction]:

@@ -74,8 +74,8 @@ class Access:
             return _refused()
         path = scope["path"]
         if path.startswith("/t/"):
-            given, _, rest = path.removeprefix("/t/").partition("/")
-            if not _same(given, self.token):
+            token, _, rest = path.removeprefix("/t/").partition("/")
+            if not _same(token, self.token):
                 return _refused()
             scope = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
         elif not self._has_cookie(headers):
@@ -96,10 +96,10 @@ class Access:
 
     def _has_cookie(self, headers: Mapping[str, str]) -> bool:
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie_name)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie_name)
         except CookieError:
             return False
-        return found is not None and _same(found.value, self._cookie)
+        return cookie is not None and _same(cookie.value, self._cookie)
 
     def _entrance(self) -> Response:
         self.opened = True
@@ -110,21 +110,21 @@ class Access:
         return response
 
 
-def _same(given: str, secret: str) -> bool:
+def _same(text: str, secret: str) -> bool:
     """Compare in a time that does not reveal the number of equal characters."""
-    return secrets.compare_digest(given.encode(), secret.encode())
+    return secrets.compare_digest(text.encode(), secret.encode())
 
 
 def _single_headers(scope: Scope) -> dict[str, str] | None:
     """Return the headers by name; None if an important one is given twice."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
-        if key in found and key in ("host", "origin", "content-length", "content-type"):
+        if key in by_name and key in ("host", "origin", "content-length", "content-type"):
             return None
         text = value.decode("latin-1")
-        found[key] = f"{found[key]}; {text}" if key == "cookie" and key in found else text
-    return found
+        by_name[key] = f"{by_name[key]}; {text}" if key == "cookie" and key in by_name else text
+    return by_name
 
 
 def _refused() -> Response:
@@ -147,8 +147,8 @@ def _with_headers(send: Send, framed: bool) -> Send:
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
-            kept: list[Any] = [h for h in message["headers"] if h[0].decode() not in headers]
-            message = {**message, "headers": [*kept, *extra]}
+            others: list[Any] = [h for h in message["headers"] if h[0].decode() not in headers]
+            message = {**message, "headers": [*others, *extra]}
         await send(message)
 
     return guarded

@@ -107,10 +107,10 @@ def rounded(value: float, unknown: Unknown) -> float:
 
 def _groups(problem: Problem) -> dict[str, list[Unknown]]:
     """Return the unknowns by name: those of one name share a guess."""
-    found: dict[str, list[Unknown]] = {}
+    groups: dict[str, list[Unknown]] = {}
     for unknown in problem.unknowns:
-        found.setdefault(unknown.name, []).append(unknown)
-    return found
+        groups.setdefault(unknown.name, []).append(unknown)
+    return groups
 
 
 def _content(path: Path) -> bytes:

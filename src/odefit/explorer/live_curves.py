@@ -97,11 +97,11 @@ class LiveModel:
         for condition in self.problem.conditions:
             if condition.name not in experiments:
                 continue
-            found = self._integrated(condition, vector)
-            if isinstance(found, Failure):
-                return found
-            drawn[condition.name] = self._lines(condition, vector, found)
-            at_data[condition.name] = _part(found, condition.times)
+            trajectory = self._integrated(condition, vector)
+            if isinstance(trajectory, Failure):
+                return trajectory
+            drawn[condition.name] = self._lines(condition, vector, trajectory)
+            at_data[condition.name] = _part(trajectory, condition.times)
         if not objective:
             return LiveCurves(drawn, None, None, {})
         if len(at_data) == len(self.problem.conditions):
@@ -122,15 +122,15 @@ class LiveModel:
         return LiveCurves(drawn, evaluation.objective, evaluation.log_likelihood, residuals)
 
     def _integrated(self, condition: Condition, vector: Array) -> Trajectory | Failure:
-        found = self.forward.trajectory(
+        trajectory = self.forward.trajectory(
             vector,
             condition.name,
             self.grid(condition),
             sensitivities=False,
             choice=self._choices[condition.name],
         )
-        self._choices[condition.name] = found.choice
-        return found
+        self._choices[condition.name] = trajectory.choice
+        return trajectory
 
     def _lines(
         self, condition: Condition, vector: Array, trajectory: Trajectory
@@ -149,17 +149,15 @@ class LiveModel:
     def _residuals(
         self, vector: Array, trajectories: list[Trajectory]
     ) -> dict[tuple[str, str], SeriesFit] | Failure:
-        found: dict[tuple[str, str], SeriesFit] = {}
+        fits: dict[tuple[str, str], SeriesFit] = {}
         blocks = self.forward.series_residuals(vector, trajectories)
         for condition in self.problem.conditions:
             for name in condition.series:
                 block = next(blocks)
                 if isinstance(block, Failure):
                     return block
-                found[condition.name, name] = SeriesFit(
-                    block.predicted, -block.residuals, block.sds
-                )
-        return found
+                fits[condition.name, name] = SeriesFit(block.predicted, -block.residuals, block.sds)
+        return fits
 
 
 def _sums_as_lines(times: Array, values: Array, condition: Condition, name: str) -> Array:
@@ -173,10 +171,10 @@ def _sums_as_lines(times: Array, values: Array, condition: Condition, name: str)
     shown = read_off(times, values, condition, series)
     if shown.all() or not shown.any():
         return values
-    kept = np.flatnonzero(shown)
+    shown_rows = np.flatnonzero(shown)
     finite = np.where(np.isinf(times), times[np.isfinite(times)].max(initial=0.0), times)
-    lines = np.interp(finite, finite[kept], values[kept])
-    lines[: kept[0]] = np.nan  # nothing was summed before
+    lines = np.interp(finite, finite[shown_rows], values[shown_rows])
+    lines[: shown_rows[0]] = np.nan  # nothing was summed before
     return lines
 
 

@@ -37,9 +37,9 @@ def number(value: float) -> float | None:
 
 def numbers(values: Iterable[float]) -> list[float | None]:
     """Return a list of JSON numbers, see :func:`number`."""
-    found = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=float)
-    listed: list[float | None] = found.tolist()
-    if not np.isfinite(found).all():
+    array = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=float)
+    listed: list[float | None] = array.tolist()
+    if not np.isfinite(array).all():
         listed = [None if v is None or not math.isfinite(v) else v for v in listed]
     return listed
 
@@ -62,31 +62,31 @@ def problem_data(problem: Problem, sliders: Iterable[Slider], model: LiveModel) 
 
 def _units(problem: Problem) -> dict[str, str]:
     """Return the units of observables and states, as far as they are known."""
-    found = {name: problem.units[name] for name in problem.units}
+    units = {name: problem.units[name] for name in problem.units}
     for name, expression in problem.model.observables.items():
-        if name not in found and expression.name in found:
-            found[name] = found[expression.name]
-    return {name: str(unit) for name, unit in found.items()}
+        if name not in units and expression.name in units:
+            units[name] = units[expression.name]
+    return {name: str(unit) for name, unit in units.items()}
 
 
 def _slider(slider: Slider) -> Json:
-    found = vars(slider).copy()
+    content = vars(slider).copy()
     for name in ("low", "high", "lower", "upper"):
-        found[name] = number(found[name])
-    return found
+        content[name] = number(content[name])
+    return content
 
 
 def _experiment(problem: Problem, condition: Condition, model: LiveModel) -> Json:
     log_time, infinity = _axis(condition, model)
     series = {}
-    for name, given in condition.series.items():
+    for name, measured in condition.series.items():
         noise = problem.noise.get(name, Noise())
         rows = model.rows(condition, name)
         series[name] = {
-            "times": numbers(placed(condition.times[given.rows][rows], infinity)),
-            "values": numbers(given.values[rows]),
-            "censored": None if given.censored is None else given.censored[rows].tolist(),
-            "count": len(given.values),
+            "times": numbers(placed(condition.times[measured.rows][rows], infinity)),
+            "values": numbers(measured.values[rows]),
+            "censored": None if measured.censored is None else measured.censored[rows].tolist(),
+            "count": len(measured.values),
             "log": noise.transform is not None,
         }
     return {
@@ -151,40 +151,40 @@ PARTS = ("observables", "states")
 
 
 def curves_data(
-    problem: Problem, model: LiveModel, found: LiveCurves, parts: Collection[str] = PARTS
+    problem: Problem, model: LiveModel, curves: LiveCurves, parts: Collection[str] = PARTS
 ) -> Json:
     """Return curves by experiment, and where they were requested, objective and residuals.
 
     `parts` are those of :data:`PARTS` to send: numbers that are not drawn would only take time.
     """
     experiments = {}
-    for name, lines in found.experiments.items():
+    for name, lines in curves.experiments.items():
         log_time, infinity = _axis(problem.condition(name), model)
         drawn = {p: getattr(lines, p) for p in parts}
         # Of many points, those that determine the shape of the lines.
         masks = [seen(lines.times, v, log_time) for of in drawn.values() for v in of.values()]
-        kept = np.logical_or.reduce(masks) if masks else np.ones(len(lines.times), dtype=bool)
+        visible = np.logical_or.reduce(masks) if masks else np.ones(len(lines.times), dtype=bool)
         experiments[name] = {
-            "times": numbers(placed(lines.times[kept], infinity)),
-            **{p: {n: numbers(v[kept]) for n, v in of.items()} for p, of in drawn.items()},
+            "times": numbers(placed(lines.times[visible], infinity)),
+            **{p: {n: numbers(v[visible]) for n, v in of.items()} for p, of in drawn.items()},
         }
     answer: Json = {"experiments": experiments}
-    if found.objective is not None:
-        answer["objective"] = number(found.objective)
+    if curves.objective is not None:
+        answer["objective"] = number(curves.objective)
         answer["log_likelihood"] = (
-            None if found.log_likelihood is None else number(found.log_likelihood)
+            None if curves.log_likelihood is None else number(curves.log_likelihood)
         )
-        answer["fits"] = _fits(problem, model, found)
+        answer["fits"] = _fits(problem, model, curves)
     return answer
 
 
-def _fits(problem: Problem, model: LiveModel, found: LiveCurves) -> Json:
+def _fits(problem: Problem, model: LiveModel, curves: LiveCurves) -> Json:
     """Return residuals and the ends of error bars, by experiment and observable."""
     fits: dict[str, Json] = {}
     for condition in problem.conditions:
         fits[condition.name] = {}
         for name, series in condition.series.items():
-            fit, rows = found.residuals[condition.name, name], model.rows(condition, name)
+            fit, rows = curves.residuals[condition.name, name], model.rows(condition, name)
             noise = problem.noise.get(name, Noise())
             known = series.sds is not None or noise.known
             all_drawn = known and len(rows) == len(series.values)
@@ -205,14 +205,14 @@ def _bars(values: Array, sds: Array, noise: Noise) -> tuple[list[float | None], 
 
 
 def sensitivities_data(
-    problem: Problem, model: LiveModel, name: str, found: SensitivityCurves
+    problem: Problem, model: LiveModel, name: str, curves: SensitivityCurves
 ) -> Json:
     """Return the sensitivities of an experiment by observable and key, and their magnitudes."""
     _, infinity = _axis(problem.condition(name), model)
     return {
-        "times": numbers(placed(found.times, infinity)),
-        "curves": {o: {k: numbers(v) for k, v in c.items()} for o, c in found.curves.items()},
-        "magnitudes": {k: number(v) for k, v in found.magnitudes.items()},
+        "times": numbers(placed(curves.times, infinity)),
+        "curves": {o: {k: numbers(v) for k, v in c.items()} for o, c in curves.curves.items()},
+        "magnitudes": {k: number(v) for k, v in curves.magnitudes.items()},
     }
 
 
@@ -247,9 +247,9 @@ def report_data(report: Report, held: Mapping[str, float]) -> Json:
         }
     result = report.result
     if result is not None and result.solutions:
-        found = result_data(result, f"fit {report.number}")
-        found["values"] |= dict(held)
-        answer["result"] = found
+        content = result_data(result, f"fit {report.number}")
+        content["values"] |= dict(held)
+        answer["result"] = content
     elif result is not None:
         answer |= {"state": "failed", "error": f"No solution was found: {result.message}"}
     return answer

@@ -46,20 +46,20 @@ class Given:
 def givens(problem: Problem, experiment: Experiment) -> list[Given]:
     """Return the quantities of an experiment that a scenario may change."""
     condition = problem.condition(experiment.name)
-    found = []
+    quantities = []
     changed = {name for event in experiment.events for name in event.assign}
     for name in dict.fromkeys((*problem.given.constants, *experiment.constants)):
         if name in changed:  # the rate of an infusion belongs to its doses
             continue
         value = condition.scalars.get(name)
         if isinstance(value, float):
-            found.append(Given(name, "constant", name, value, problem.units.get(name, "")))
-    found += [Given(f"input {name}", "input", name, 1.0, "") for name in condition.inputs]
+            quantities.append(Given(name, "constant", name, value, problem.units.get(name, "")))
+    quantities += [Given(f"input {name}", "input", name, 1.0, "") for name in condition.inputs]
     if experiment.events:
-        found.append(Given(DOSES, DOSES, "", 1.0, ""))
-        found.append(Given(SHIFT, SHIFT, "", 0.0, problem.time_unit))
-        found += _records(problem, experiment)
-    return found
+        quantities.append(Given(DOSES, DOSES, "", 1.0, ""))
+        quantities.append(Given(SHIFT, SHIFT, "", 0.0, problem.time_unit))
+        quantities += _records(problem, experiment)
+    return quantities
 
 
 def _records(problem: Problem, experiment: Experiment) -> list[Given]:
@@ -69,16 +69,16 @@ def _records(problem: Problem, experiment: Experiment) -> list[Given]:
         for number, event in enumerate(experiment.events)
         for index, time in enumerate(event.times)
     ]
-    found = []
+    records = []
     for record, (time, number, index) in enumerate(sorted(places)[:MAX_RECORDS], 1):
         for name, change in experiment.events[number].assign.items():
             kind, value = _change(name, change)
             key = _key(number, index, name)
-            found.append(Given(key, kind, name, value, problem.units.get(name, ""), record))
+            records.append(Given(key, kind, name, value, problem.units.get(name, ""), record))
         if math.isfinite(time):
             key = _key(number, index, TIME)
-            found.append(Given(key, "time", "", time, problem.time_unit, record))
-    return found
+            records.append(Given(key, "time", "", time, problem.time_unit, record))
+    return records
 
 
 def _key(number: int, index: int, name: str) -> str:
@@ -108,7 +108,7 @@ def with_scenario(problem: Problem, changes: Mapping[str, Mapping[str, float]]) 
     experiments = []
     for experiment in problem.experiments:
         mine = dict(changes.get(experiment.name, {}))
-        known = {given.key: given for given in givens(problem, experiment)}
+        known = {quantity.key: quantity for quantity in givens(problem, experiment)}
         for key in mine:
             if key not in known:
                 raise InputError(f'experiment "{experiment.name}": no scenario changes {key!r}')
@@ -128,8 +128,8 @@ def _changed(
         if known[key].kind == "constant":
             constants[key] = value
         elif known[key].kind == "input":
-            given = condition.inputs[known[key].name]
-            inputs[known[key].name] = {"t": given.times, "value": value * given.values}
+            signal = condition.inputs[known[key].name]
+            inputs[known[key].name] = {"t": signal.times, "value": value * signal.values}
     factor, shift = values.get(DOSES, 1.0), values.get(SHIFT, 0.0)
     scenario = Scenario(
         name=experiment.name,
@@ -151,12 +151,12 @@ def _edited(
     event: Event, number: int, values: Mapping[str, float], known: Mapping[str, Given]
 ) -> list[Event]:
     """Return an event with the single times and changes of a scenario."""
-    kept: list[Any] = []
-    found = []
+    unchanged: list[Any] = []
+    events = []
     for index, time in enumerate(event.times):
         keys = {name: _key(number, index, name) for name in (*event.assign, TIME)}
         if values.keys().isdisjoint(keys.values()):
-            kept.append(time)
+            unchanged.append(time)
             continue
         assign = dict(event.assign)
         for name in event.assign:
@@ -164,10 +164,10 @@ def _edited(
                 assign[name] = _with_number(
                     name, event.assign[name], known[keys[name]].kind, values[keys[name]]
                 )
-        found.append(replace(event, times=(values.get(keys[TIME], time),), assign=assign))
-    if kept or event.when is not None or not found:
-        found.insert(0, replace(event, times=tuple(kept)))
-    return found
+        events.append(replace(event, times=(values.get(keys[TIME], time),), assign=assign))
+    if unchanged or event.when is not None or not events:
+        events.insert(0, replace(event, times=tuple(unchanged)))
+    return events
 
 
 def _with_number(name: str, change: Any, kind: str, value: float) -> Any:

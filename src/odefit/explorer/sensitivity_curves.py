@@ -32,21 +32,21 @@ def sensitivity_curves(
     """Return the sensitivities of all observables of an experiment, or a failure."""
     problem = model.problem
     condition = problem.condition(experiment)
-    found = model.forward.trajectory(vector, experiment, model.grid(condition))
-    if isinstance(found, Failure):
-        return found
-    predicted = model.forward.predictions(condition, vector, found)
+    trajectory = model.forward.trajectory(vector, experiment, model.grid(condition))
+    if isinstance(trajectory, Failure):
+        return trajectory
+    predicted = model.forward.predictions(condition, vector, trajectory)
     curves: dict[str, dict[str, Array]] = {}
     squares = np.zeros(len(problem.unknowns))
     for name, dual in predicted.items():
         size = float(np.nanmax(np.abs(dual.value), initial=0.0)) or 1.0
         curves[name] = {}
         for number, partial in dual.partials.items():
-            curve = vector[number] * np.broadcast_to(partial, found.times.shape)
+            curve = vector[number] * np.broadcast_to(partial, trajectory.times.shape)
             if np.any(curve):
                 curves[name][problem.keys[number]] = np.asarray(curve, dtype=float)
                 squares[number] += float(np.nanmean((curve / size) ** 2))
     sizes = np.sqrt(squares / max(len(predicted), 1))
     return SensitivityCurves(
-        found.times, curves, dict(zip(problem.keys, map(float, sizes), strict=True))
+        trajectory.times, curves, dict(zip(problem.keys, map(float, sizes), strict=True))
     )

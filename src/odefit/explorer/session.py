@@ -78,8 +78,8 @@ class Session:
         known = {**best.initial, **best.parameters}
         known |= dict(zip(result.problem.keys, best.vector.tolist(), strict=True))
         guesses = zip(self.problem.keys, self._guesses, strict=True)
-        found = np.array([known.get(key, guess) for key, guess in guesses], dtype=float)
-        return np.asarray(np.clip(found, self.problem.lower, self.problem.upper))
+        vector = np.array([known.get(key, guess) for key, guess in guesses], dtype=float)
+        return np.asarray(np.clip(vector, self.problem.lower, self.problem.upper))
 
     def description(self) -> Json:
         """Return the data that the page needs before drawing."""
@@ -106,18 +106,18 @@ class Session:
     def curves(self, request: Mapping[str, Any]) -> Json:
         """Return curves at the values of the request, or a sentence on why there are none."""
         names = self._experiments(request.get("experiments", []))
-        wanted = bool(request.get("objective", True))
+        objective = bool(request.get("objective", True))
         parts = [part for part in PARTS if part in request.get("parts", PARTS)]
         if request.get("of") == "result":
             return self._result_curves(names)
         vector = self._vector(request)
         with self._lock:
-            found = self._model.curves(vector, names, wanted)
+            curves = self._model.curves(vector, names, objective)
         if request.get("live", True):
             self.values = dict(zip(self.problem.keys, vector.tolist(), strict=True))
-        if isinstance(found, Failure):
-            return failure_data(found)
-        return curves_data(self.problem, self._model, found, parts)
+        if isinstance(curves, Failure):
+            return failure_data(curves)
+        return curves_data(self.problem, self._model, curves, parts)
 
     def _result_curves(self, names: Sequence[str]) -> Json:
         """Return the curves of the saved result, in experiments with the same names."""
@@ -129,23 +129,25 @@ class Session:
                 forward = able_to_integrate(problem, best.vector, best.nodes)
                 self._result_model = LiveModel(problem, forward=forward)
             common = [c.name for c in problem.conditions if c.name in names]
-            found = self._result_model.curves(best.vector, common, False)
-        if isinstance(found, Failure):
-            return failure_data(found)
-        return curves_data(problem, self._result_model, found)
+            curves = self._result_model.curves(best.vector, common, False)
+        if isinstance(curves, Failure):
+            return failure_data(curves)
+        return curves_data(problem, self._result_model, curves)
 
     def scenario(self, request: Mapping[str, Any]) -> Json:
         """Return curves of experiments with other constants, inputs or doses."""
         names = self._experiments(request.get("experiments", []))
         parts = [part for part in PARTS if part in request.get("parts", PARTS)]
         vector = self._vector(request)
-        given = request.get("changes")
-        if not isinstance(given, dict) or not all(isinstance(v, dict) for v in given.values()):
+        by_experiment = request.get("changes")
+        if not isinstance(by_experiment, dict) or not all(
+            isinstance(v, dict) for v in by_experiment.values()
+        ):
             raise InputError("changes: expected values by experiment and name")
-        self._experiments(list(given))
+        self._experiments(list(by_experiment))
         changes = {
             name: {str(key): _finite(v, key) for key, v in values.items()}
-            for name, values in given.items()
+            for name, values in by_experiment.items()
         }
         with self._lock:
             if self._scenario is None or self._scenario[0] != changes:
@@ -154,20 +156,20 @@ class Session:
                     raise InputError("a scenario keeps the unknowns of its problem")
                 self._scenario = changes, LiveModel(problem)
             model = self._scenario[1]
-            found = model.curves(vector, names, False)
-        if isinstance(found, Failure):
-            return failure_data(found)
-        return curves_data(model.problem, model, found, parts)
+            curves = model.curves(vector, names, False)
+        if isinstance(curves, Failure):
+            return failure_data(curves)
+        return curves_data(model.problem, model, curves, parts)
 
     def sensitivities(self, request: Mapping[str, Any]) -> Json:
         """Return the sensitivities of one experiment."""
         name = self._experiments([request.get("experiment")])[0]
         vector = self._vector(request)
         with self._lock:
-            found = sensitivity_curves(self._model, vector, name)
-        if isinstance(found, Failure):
-            return failure_data(found)
-        return sensitivities_data(self.problem, self._model, name, found)
+            curves = sensitivity_curves(self._model, vector, name)
+        if isinstance(curves, Failure):
+            return failure_data(curves)
+        return sensitivities_data(self.problem, self._model, name, curves)
 
     def plane(self, request: Mapping[str, Any]) -> Json:
         """Return the vector field of two states over a rectangle, or why there is none."""
@@ -181,8 +183,8 @@ class Session:
             return {"none": reason}
         box = [_finite(v, "the box") for v in _list(request.get("box"), 4, "the box")]
         vector = self._vector(request)
-        found = phase_plane(field, condition, vector, names, (box[0], box[1], box[2], box[3]))
-        return plane_data(found)
+        field_lines = phase_plane(field, condition, vector, names, (box[0], box[1], box[2], box[3]))
+        return plane_data(field_lines)
 
     def figure(self, request: Mapping[str, Any]) -> Json:
         """Return a figure of the last fit, or of the saved result, as SVG."""
@@ -274,9 +276,9 @@ class Session:
         return list(names)
 
     def _vector(self, request: Mapping[str, Any]) -> Array:
-        given = _list(request.get("values"), len(self.problem.unknowns), "values")
+        values = _list(request.get("values"), len(self.problem.unknowns), "values")
         vector = np.array(
-            [_finite(v, k) for v, k in zip(given, self.problem.keys, strict=True)], dtype=float
+            [_finite(v, k) for v, k in zip(values, self.problem.keys, strict=True)], dtype=float
         )
         wrong = misplaced(self._sliders, vector)
         if wrong:
@@ -284,14 +286,14 @@ class Session:
         return vector
 
 
-def _list(value: Any, count: int | None, what: str) -> list[Any]:
+def _list(value: Any, count: int | None, name: str) -> list[Any]:
     if not isinstance(value, list) or (count is not None and len(value) != count):
         size = "" if count is None else f" of {count}"
-        raise InputError(f"{what}: expected a list{size}")
+        raise InputError(f"{name}: expected a list{size}")
     return value
 
 
-def _finite(value: Any, what: str) -> float:
+def _finite(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise InputError(f"{what}: expected a number, got {value!r}")
+        raise InputError(f"{name}: expected a number, got {value!r}")
     return float(value)

@@ -51,8 +51,8 @@ def sliders(problem: Problem, values: Array) -> list[Slider]:
 
 def _slider(unknown: Unknown, span: Range, value: float) -> Slider:
     p = unknown.parameter
-    wanted = p.scale == "log10" or (span.logarithmic and span.low > 0)
-    logarithmic = wanted and value > 0 and p.upper > 0
+    on_log_scale = p.scale == "log10" or (span.logarithmic and span.low > 0)
+    logarithmic = on_log_scale and value > 0 and p.upper > 0
     if logarithmic:
         low = p.lower if p.lower > 0 else min(span.low, 0.1 * value)
         high = p.upper if math.isfinite(p.upper) else max(span.high, 10 * value)
@@ -76,16 +76,16 @@ def _slider(unknown: Unknown, span: Range, value: float) -> Slider:
 
 def first_values(problem: Problem) -> Array:
     """Return the guesses, and the middles of the ranges of start values if there are none."""
-    given = guess(problem)
-    if given is not None:
-        return given
+    guesses = guess(problem)
+    if guesses is not None:
+        return guesses
     return np.array([r.at(np.array(0.5)) for r in ranges(problem)], dtype=float).reshape(-1)
 
 
-def misplaced(found: Sequence[Slider], values: Array) -> list[str]:
+def misplaced(shown: Sequence[Slider], values: Array) -> list[str]:
     """Return a sentence for every value outside the bounds of its unknown."""
     return [
         f"{s.key} = {value:g} is outside its bounds [{s.lower:g}, {s.upper:g}]"
-        for s, value in zip(found, values, strict=True)
+        for s, value in zip(shown, values, strict=True)
         if not s.lower <= value <= s.upper
     ]

@@ -62,20 +62,20 @@ def date_column(problem: Problem, condition: Condition, times: Array) -> dict[st
     return {} if calendar is None else calendar.column(times)
 
 
-def as_times(given: Any, problem: Problem, condition: Condition) -> Array:
+def as_times(times: Any, problem: Problem, condition: Condition) -> Array:
     """Return times that a user gives for an experiment, numbers or dates, as numbers.
 
     Dates are those of :func:`odefit.problem.inputs.dates.moment`. Raises InputError: something is
     neither, or a date where the times of the experiment are numbers.
     """
-    listed = _listed(given)
+    listed = _listed(times)
     dates = [moment(value) for value in listed]
     if not any(dates):
         try:
-            return np.atleast_1d(np.asarray(given, dtype=float))
+            return np.atleast_1d(np.asarray(times, dtype=float))
         except (TypeError, ValueError):
             expected = "expected a number or a list of numbers, such as [0, 5, 10]"
-            raise InputError(f"times: {expected}, got {shown(given)}") from None
+            raise InputError(f"times: {expected}, got {shown(times)}") from None
     calendar = calendar_of(problem, condition)
     if calendar is None:
         raise InputError(
@@ -86,18 +86,18 @@ def as_times(given: Any, problem: Problem, condition: Condition) -> Array:
     return np.array([_counted(v, d, calendar) for v, d in zip(listed, dates, strict=True)])
 
 
-def _listed(given: Any) -> Sequence[Any]:
-    single = isinstance(given, (str, datetime.date)) or not hasattr(given, "__len__")
-    return [given] if single else list(given)
+def _listed(times: Any) -> Sequence[Any]:
+    single = isinstance(times, (str, datetime.date)) or not hasattr(times, "__len__")
+    return [times] if single else list(times)
 
 
-def _counted(given: Any, date: datetime.datetime | None, calendar: Calendar) -> float:
+def _counted(time: Any, date: datetime.datetime | None, calendar: Calendar) -> float:
     try:
         if date is not None:
             return since(calendar.origin, date, calendar.unit)
-        return float(given)
+        return float(time)
     except (TypeError, ValueError):
         why = "is not a date" if date is None else "has a time zone, or lacks that of the data"
         raise InputError(
-            f"times: {shown(given)} {why}; give all times like those of the data"
+            f"times: {shown(time)} {why}; give all times like those of the data"
         ) from None

@@ -44,11 +44,11 @@ class Series:
         has_sd = ~np.isnan(self.sds)
         return [self.part(has_sd), replace(self.part(~has_sd), sds=None)]
 
-    def part(self, kept: IntArray | BoolArray) -> Series:
-        """Return the measurements at the places `kept`, which index these arrays."""
-        sds = None if self.sds is None else self.sds[kept]
-        censored = None if self.censored is None else self.censored[kept]
-        return Series(self.rows[kept], self.values[kept], sds, censored)
+    def part(self, places: IntArray | BoolArray) -> Series:
+        """Return the measurements at the places `places`, which index these arrays."""
+        sds = None if self.sds is None else self.sds[places]
+        censored = None if self.censored is None else self.censored[places]
+        return Series(self.rows[places], self.values[places], sds, censored)
 
 
 @dataclass(frozen=True, eq=False)

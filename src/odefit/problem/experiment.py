@@ -167,8 +167,8 @@ class Experiment:
     @property
     def long(self) -> bool:
         """True if the data are a long table of records."""
-        given = (self.by, self.doses, self.observable)
-        return bool(self.columns) or any(v is not None for v in given)
+        settings = (self.by, self.doses, self.observable)
+        return bool(self.columns) or any(v is not None for v in settings)
 
 
 def data_place(experiment: Experiment) -> str:
@@ -282,15 +282,15 @@ def as_doses(
     if value is None:
         return Doses()
     if isinstance(value, Doses):
-        given = {name: getattr(value, name) for name in DOSE_FIELDS}
+        raw = {name: getattr(value, name) for name in DOSE_FIELDS}
     elif isinstance(value, Mapping):
-        given = dict(value)
-        for key in [k for k in given if k not in DOSE_FIELDS]:
+        raw = dict(value)
+        for key in [k for k in raw if k not in DOSE_FIELDS]:
             issues.error(f"{place}.{key}", f"unknown field{one_of(str(key), DOSE_FIELDS)}")
     else:
         issues.error(place, f'expected a table such as {{ into = "gut" }}, got {shown(value)}')
         return Doses()
-    into = given.get("into")
+    into = raw.get("into")
     if isinstance(into, Mapping):
         into = {str(k): v for k, v in into.items()}
     targets = into.values() if isinstance(into, dict) else () if into is None else (into,)
@@ -301,9 +301,9 @@ def as_doses(
                 f"{place}.into", f"there is no state {shown(target)}{did_you_mean(name, states)}"
             )
     doses = {
-        name: _by_state(given[name], states, f"{place}.{name}", issues)
+        name: _by_state(raw[name], states, f"{place}.{name}", issues)
         for name in DOSE_FIELDS[1:]
-        if given.get(name) is not None
+        if raw.get(name) is not None
     }
     return Doses(into, **doses)
 

@@ -119,40 +119,44 @@ class Model:
         arrays: Iterable[str] = (),
         issues: Issues | None = None,
     ) -> None:
-        found = Issues() if issues is None else issues
-        split = without_unknown(inputs, definitions, found)
+        issue_list = Issues() if issues is None else issues
+        split = without_unknown(inputs, definitions, issue_list)
         tables = {
             "ode": ode, "algebraic": algebraic, "observables": observables, "constants": constants,
             "inputs": split.inputs, "functions": functions, "definitions": split.definitions,
             "reactions": reactions, "compartments": compartments,
         }  # fmt: skip
-        written = written_out(tables, arrays, found)
-        plain, observables, own = written.tables, written.tables["observables"], written.notation
-        object.__setattr__(self, "notation", own)
-        parsed_ode = _parse_all("[ode]", plain["ode"], found)
-        wrong = found.has_errors("[ode]") or found.has_errors("[reactions]")
+        written = written_out(tables, arrays, issue_list)
+        plain, observables, notation = (
+            written.tables,
+            written.tables["observables"],
+            written.notation,
+        )
+        object.__setattr__(self, "notation", notation)
+        parsed_ode = _parse_all("[ode]", plain["ode"], issue_list)
+        wrong = issue_list.has_errors("[ode]") or issue_list.has_errors("[reactions]")
         if not parsed_ode and not wrong:
-            found.error(
+            issue_list.error(
                 "[ode]",
                 'no equation; write a line such as x = "-k*x" for every state, or [reactions]',
             )
         if not observables:
             observables = {s: Expression(str(s), (Instruction("name", s),)) for s in parsed_ode}
-        observables = observed(observables, split.functions, own.written_out, found)
+        observables = observed(observables, split.functions, notation.written_out, issue_list)
         fields: dict[str, dict[str, Any]] = {
             "ode": parsed_ode,
-            "observables": _parse_all("[observables]", observables, found),
-            "algebraic": _parse_all("[algebraic]", plain["algebraic"], found),
-            "constants": _numbers("[constants]", plain["constants"], found),
-            "inputs": _interpolations("[inputs]", plain["inputs"], found),
+            "observables": _parse_all("[observables]", observables, issue_list),
+            "algebraic": _parse_all("[algebraic]", plain["algebraic"], issue_list),
+            "constants": _numbers("[constants]", plain["constants"], issue_list),
+            "inputs": _interpolations("[inputs]", plain["inputs"], issue_list),
             "unknown_functions": dict(split.functions),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, MappingProxyType(value))
-        self._check_names(found)
-        self._check_index(found)
+        self._check_names(issue_list)
+        self._check_index(issue_list)
         if issues is None:
-            found.raise_errors()
+            issue_list.raise_errors()
 
     @classmethod
     def from_sbml(
@@ -285,12 +289,12 @@ class Model:
             elif not itself:
                 column = f'; where its column has that name, write columns = {{ NEW = "{name}" }}'
                 issues.error(place, used.format(owner[name]) + column)
-            for what, meaning in (("sd", "its standard deviation"), ("cens", "its censoring")):
-                if f"{name}_{what}" in columns:
+            for suffix, meaning in (("sd", "its standard deviation"), ("cens", "its censoring")):
+                if f"{name}_{suffix}" in columns:
                     issues.error(
                         place,
-                        f"the data column {name}_{what} would be both {meaning} and "
-                        f"'{name}_{what}'; rename one of them",
+                        f"the data column {name}_{suffix} would be both {meaning} and "
+                        f"'{name}_{suffix}'; rename one of them",
                     )
             for other in sorted(expression.names & pure):
                 message = f"refers to the observable '{other}'; write its expression out"
@@ -356,15 +360,15 @@ class Model:
 
 def _distinct(*lists: Sequence[str]) -> list[tuple[str, ...]]:
     """Return lists of names as tuples; an unusable or repeated name is an InputError."""
-    found = [(names,) if isinstance(names, str) else tuple(names) for names in lists]
-    every = [name for names in found for name in names]
+    tuples = [(names,) if isinstance(names, str) else tuple(names) for names in lists]
+    every = [name for names in tuples for name in names]
     issues = Issues()
     for name in every:
         check_name(name, "names", issues)
     for name in {name for name in every if every.count(name) > 1}:
         issues.error(f"names {name}", "the name is given twice")
     issues.raise_errors()
-    return found
+    return tuples
 
 
 def check_name(name: object, section: str, issues: Issues) -> None:
@@ -384,8 +388,8 @@ def check_name(name: object, section: str, issues: Issues) -> None:
     elif name == TIME:
         issues.error(f"{section} {name}", "'t' is the time; choose another name")
     elif name in RESERVED:
-        what = "function" if name in FUNCTIONS or name == PIECEWISE else "word of conditions"
-        issues.error(f"{section} {name}", f"'{name}' is a {what}; choose another name")
+        kind = "function" if name in FUNCTIONS or name == PIECEWISE else "word of conditions"
+        issues.error(f"{section} {name}", f"'{name}' is a {kind}; choose another name")
 
 
 def _all_names(expressions: Iterable[Expression]) -> set[str]:
@@ -409,12 +413,12 @@ def _numbers(section: str, table: object, issues: Issues) -> dict[str, float]:
 
 
 def _interpolations(section: str, table: object, issues: Issues) -> dict[str, Interpolation]:
-    found: dict[str, Interpolation] = {}
+    interpolations: dict[str, Interpolation] = {}
     for name, value in issues.items(section, table):
         if value not in get_args(Interpolation):
             hint = interpolation_hint(value, get_args(Interpolation))
             issues.error(f"{section} {name}", f"unknown interpolation {shown(value)}{hint}")
-            found[name] = "linear"
+            interpolations[name] = "linear"
         else:
-            found[name] = value
-    return found
+            interpolations[name] = value
+    return interpolations

@@ -89,8 +89,8 @@ class Noise:
     @property
     def law(self) -> NoiseDistribution:
         """The distribution of the measurements, on the scale of the transform."""
-        given = (("threshold", self.threshold), ("degrees", self.degrees))
-        parameters = tuple((name, value) for name, value in given if value is not None)
+        settings = (("threshold", self.threshold), ("degrees", self.degrees))
+        parameters = tuple((name, value) for name, value in settings if value is not None)
         return distribution_of(self.distribution, self.loss, parameters)
 
     @property
@@ -122,8 +122,8 @@ class Noise:
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions in it: of the spread and of the correlation time."""
-        given = (self.spread, self.correlation_time)
-        return tuple(value for value in given if isinstance(value, Expression))
+        values = (self.spread, self.correlation_time)
+        return tuple(value for value in values if isinstance(value, Expression))
 
     def correlation_unknown(self, observable: str) -> str:
         """Return the name of the estimated correlation time of `observable`."""
@@ -147,12 +147,12 @@ NOISE_FIELDS = tuple(field.name for field in fields(Noise))
 def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> Noise:
     """Return `value` as a :class:`Noise` with a parsed `sd`; mistakes go to `issues`."""
     if isinstance(value, Noise):
-        given: dict[str, Any] = {name: getattr(value, name) for name in NOISE_FIELDS}
+        raw: dict[str, Any] = {name: getattr(value, name) for name in NOISE_FIELDS}
     elif isinstance(value, Mapping):
-        given = dict(value)
-        if _report_foreign(given, place, issues):
+        raw = dict(value)
+        if _report_foreign(raw, place, issues):
             return Noise(sd=1.0)  # so that nothing else is reported as missing
-        for key in [k for k in given if k not in NOISE_FIELDS]:
+        for key in [k for k in raw if k not in NOISE_FIELDS]:
             issues.error(f"{place}.{key}", f"unknown field{one_of(str(key), NOISE_FIELDS)}")
     else:
         issues.error(place, f"expected a table such as {_meant(value)}, got {shown(value)}")
@@ -165,17 +165,17 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
         (("lower_limit", "upper_limit"), finite_number),
     ):
         for name in names:
-            if given.get(name) is not None:
-                fields_given[name] = read(given[name], f"{place}.{name}", issues)
+            if raw.get(name) is not None:
+                fields_given[name] = read(raw[name], f"{place}.{name}", issues)
     for name, choices in _CHOICES.items():
-        choice = given.get(name)
+        choice = raw.get(name)
         if choice in choices:
             fields_given[name] = choice
         elif choice is not None:
             others = ", ".join(f'"{c}"' for c in choices[:-1])
             expected = f'{others} or "{choices[-1]}"' if others else f'"{choices[-1]}"'
             issues.error(f"{place}.{name}", f"expected {expected}, got {shown(choice)}")
-    if "correlation" in fields_given and given.get("correlation_time") is None:
+    if "correlation" in fields_given and raw.get("correlation_time") is None:
         fields_given["correlation_time"] = "estimate"
     noise = Noise(**fields_given)
     _check_together(noise, place, issues)
@@ -183,17 +183,15 @@ def as_noise(value: Noise | Mapping[str, Any], place: str, issues: Issues) -> No
     return replace(noise, transform=noise.transform or _row(noise).transform)
 
 
-def _report_foreign(given: Mapping[str, Any], place: str, issues: Issues) -> bool:
+def _report_foreign(raw: Mapping[str, Any], place: str, issues: Issues) -> bool:
     """Report fields and values in the words of other programs, with the whole right table."""
-    foreign = [
-        k for k, v in given.items() if k not in NOISE_FIELDS or is_word_of_others(k, v, given)
-    ]
+    foreign = [k for k, v in raw.items() if k not in NOISE_FIELDS or is_word_of_others(k, v, raw)]
     if not foreign:
         return False
-    meant = noise_meant(given, NOISE_FIELDS, place.removeprefix("[noise] "))
+    meant = noise_meant(raw, NOISE_FIELDS, place.removeprefix("[noise] "))
     if meant is None:
         return False
-    got = f"got {shown(given[foreign[0]])}" if foreign[0] in NOISE_FIELDS else "unknown field"
+    got = f"got {shown(raw[foreign[0]])}" if foreign[0] in NOISE_FIELDS else "unknown field"
     issues.error(f"{place}.{foreign[0]}", f"{got}; {meant}")
     return True
 

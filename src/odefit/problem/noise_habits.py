@@ -60,7 +60,7 @@ def _is_foreign_spread(value: str | Mapping[Any, Any]) -> bool:
     return isinstance(value, Mapping) or "%" in value
 
 
-def noise_meant(given: Mapping[Any, Any], known: tuple[str, ...], observable: str) -> str | None:
+def noise_meant(raw: Mapping[Any, Any], known: tuple[str, ...], observable: str) -> str | None:
     """Return how to write a noise whose keys or words are those of other programs.
 
     Parameters
@@ -82,7 +82,7 @@ def noise_meant(given: Mapping[Any, Any], known: tuple[str, ...], observable: st
     relative: Any = None
     parts: list[str] = []
     counts = False
-    for key, value in given.items():
+    for key, value in raw.items():
         tokens = frozenset(_word(key).split("_"))
         word = _word(value)
         if key == "relative" or (key not in known and tokens & RELATIVE):
@@ -111,11 +111,11 @@ def noise_meant(given: Mapping[Any, Any], known: tuple[str, ...], observable: st
             parts.append(f"{key} = {_written(value)}")
         else:
             return None
-    if absolute is not None and relative == "estimate" and "value" in given:
+    if absolute is not None and relative == "estimate" and "value" in raw:
         relative, absolute = absolute, None  # the value belongs to the word of the kind
     if counts:
         absolute = "estimate" if absolute is None else absolute
-        scatter = [] if "dispersion" in given else [f"dispersion = {_written(absolute)}"]
+        scatter = [] if "dispersion" in raw else [f"dispersion = {_written(absolute)}"]
         return _written_table(observable, [*parts, *scatter])
     return _table(absolute, relative, [part for part in parts if part], observable)
 

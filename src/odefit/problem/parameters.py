@@ -87,23 +87,23 @@ def as_parameter(
 ) -> Parameter:
     """Return `value` as a :class:`Parameter`; a number is a fixed value, a pair gives bounds."""
     if isinstance(value, Parameter):
-        given: dict[str, Any] = {name: getattr(value, name) for name in PARAMETER_FIELDS}
+        raw: dict[str, Any] = {name: getattr(value, name) for name in PARAMETER_FIELDS}
     elif isinstance(value, Mapping):
-        given = _without_switches(dict(value), place, issues)
-        for key in [k for k in given if k not in PARAMETER_FIELDS]:
+        raw = _without_switches(dict(value), place, issues)
+        for key in [k for k in raw if k not in PARAMETER_FIELDS]:
             meant = MEANT_FIELDS.get(str(key).strip().lower().replace("-", "_").replace(" ", "_"))
             hint = f"; write {meant}" if meant else one_of(str(key), PARAMETER_FIELDS)
             issues.error(f"{place}.{key}", f"unknown field{hint}")
-            del given[key]
+            del raw[key]
     elif is_pair(value):
-        given = _bounds(cast("Sequence[float | None]", value), place, issues)
+        raw = _bounds(cast("Sequence[float | None]", value), place, issues)
     else:
-        given = {"fixed": value}
+        raw = {"fixed": value}
         if finite_number(value, place, issues) is None:
             return Parameter()
     typed = {
         key: checked
-        for key, field in given.items()
+        for key, field in raw.items()
         if field is not None
         and (checked := _field(key, field, f"{place}.{key}", issues)) is not None
     }
@@ -117,28 +117,26 @@ SWITCHES = {
 """Fields of other programs that say by true or false whether a parameter is estimated."""
 
 
-def _without_switches(given: dict[str, Any], place: str, issues: Issues) -> dict[str, Any]:
+def _without_switches(raw: dict[str, Any], place: str, issues: Issues) -> dict[str, Any]:
     """Return a table without true or false for estimated or fixed, with the right way reported."""
-    for key, estimated in [(k, SWITCHES.get(str(k).strip().lower())) for k in given]:
-        if estimated is None or not isinstance(given[key], bool):
+    for key, estimated in [(k, SWITCHES.get(str(k).strip().lower())) for k in raw]:
+        if estimated is None or not isinstance(raw[key], bool):
             continue
-        value = next(
-            (v for k, v in given.items() if MEANT_FIELDS.get(str(k), k) == "guess"), "VALUE"
-        )
+        value = next((v for k, v in raw.items() if MEANT_FIELDS.get(str(k), k) == "guess"), "VALUE")
         written = f"{value:g}" if isinstance(value, (int, float)) else "VALUE"
-        if given[key] == estimated:
+        if raw[key] == estimated:
             wish = "leave it out, since a parameter without a fixed value is estimated"
-            left = {k: v for k, v in given.items() if k != key}
+            left = {k: v for k, v in raw.items() if k != key}
         else:
             wish = f"write fixed = {written}, without a guess"
             left = {
                 k: v
-                for k, v in given.items()
+                for k, v in raw.items()
                 if k != key and MEANT_FIELDS.get(str(k), k) not in {"guess", "fixed = VALUE"}
             }
-        issues.error(f"{place}.{key}", f"expected a number, got {shown(given[key])}; {wish}")
+        issues.error(f"{place}.{key}", f"expected a number, got {shown(raw[key])}; {wish}")
         return _without_switches(left, place, issues)
-    return given
+    return raw
 
 
 def is_pair(value: Any) -> bool:

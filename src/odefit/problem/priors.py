@@ -309,8 +309,8 @@ def as_prior(value: Any, place: str, issues: Issues) -> Prior | None:
             f"got {shown(value)}",
         )
         return None
-    given = dict(value)
-    distribution, on = given.pop("distribution", "normal"), given.pop("on", "linear")
+    raw = dict(value)
+    distribution, on = raw.pop("distribution", "normal"), raw.pop("on", "linear")
     if distribution not in get_args(Distribution):
         issues.error(
             f"{place}.distribution",
@@ -321,14 +321,14 @@ def as_prior(value: Any, place: str, issues: Issues) -> Prior | None:
         issues.error(f"{place}.on", f'expected "linear", "log" or "log10", got {shown(on)}')
         return None
     names = FAMILIES[distribution]
-    if set(given) != set(names):
+    if set(raw) != set(names):
         form = ", ".join(f"{name} = ..." for name in names)
         if "distribution" in value:
             form = f'distribution = "{distribution}", {form}'
-        keys = f" with {', '.join(map(str, given))}" if given else ""
+        keys = f" with {', '.join(map(str, raw))}" if raw else ""
         issues.error(place, f"expected {{ {form} }}, got {shown(value)}{keys}")
         return None
-    numbers = {name: finite_number(given[name], f"{place}.{name}", issues) for name in names}
+    numbers = {name: finite_number(raw[name], f"{place}.{name}", issues) for name in names}
     prior = {name: number for name, number in numbers.items() if number is not None}
     wrong = len(prior) < len(names)
     for name, number in prior.items():

@@ -173,20 +173,18 @@ class Problem:
             k: issue_list.items(f"[{k}]", notation.table(table or {}, f"[{k}]", issue_list))
             for k, table in tables.items()
         }
-        given = []
+        runs = []
         for e in experiments:
             if isinstance(e, Experiment):
                 place = experiment_place(e.name)
                 numbered, note = without_dates(e, time_unit, place, issue_list)
-                given.append(notation.experiment(numbered, place, issue_list))
+                runs.append(notation.experiment(numbered, place, issue_list))
                 self.notes += (note,) if note else ()
                 if numbered.origin is not None:
                     self.time_unit = time_unit or "d"
-        given, model = with_subjects(
-            given, model, {k: dict(v) for k, v in plain.items()}, issue_list
-        )
+        runs, model = with_subjects(runs, model, {k: dict(v) for k, v in plain.items()}, issue_list)
         self.given = self.model = model
-        of_problem = [prepared(e, issue_list) for e in given], plain["parameters"]
+        of_problem = [prepared(e, issue_list) for e in runs], plain["parameters"]
         self.experiments, plain["parameters"] = with_functions(*of_problem, model, issue_list)
         self.noise = {k: as_noise(v, f"[noise] {k}", issue_list) for k, v in plain["noise"]}
         self.parameters = {
@@ -304,8 +302,8 @@ class Problem:
             column = np.full(len(condition.times), np.nan)
             column[series.rows] = series.values
             columns[name] = column
-        for name, given in condition.inputs.items():
-            columns[name] = given(condition.times)
+        for name, signal in condition.inputs.items():
+            columns[name] = signal(condition.times)
         return frame(condition.times, columns)
 
     def condition(self, experiment: str | None = None) -> Condition:

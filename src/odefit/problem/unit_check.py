@@ -115,24 +115,24 @@ class _UnitAlgebra:
         """Return a part with its unit."""
         return _Measured(part, unit, self)
 
-    def equal(self, left: _Measured, right: _Measured, what: str) -> Unit | None:
-        """Record different units of two quantities described by `what`; return the known unit."""
+    def equal(self, left: _Measured, right: _Measured, description: str) -> Unit | None:
+        """Record different units of two quantities described by `description`; return the known unit."""
         if left.unit is None or right.unit is None:
             return left.unit if right.unit is None else right.unit
         if not left.unit.same(right.unit):
             self.problems.setdefault(
-                f"{self.place}: {what} {_text(left)} in {left.unit} and {_text(right)} in "
+                f"{self.place}: {description} {_text(left)} in {left.unit} and {_text(right)} in "
                 f"{right.unit}{_hint(left, right)}"
             )
             return None  # so that consequences are not reported too
         return left.unit
 
-    def pure(self, value: _Measured, what: str) -> None:
+    def pure(self, value: _Measured, description: str) -> None:
         """Record a unit of a quantity that has to be a number."""
         if value.unit is not None and not value.unit.same(NUMBER):
             self.problems.setdefault(
-                f"{self.place}: {what} {_text(value)} in {value.unit}, where a number without a "
-                "unit is expected; divide by a reference value"
+                f"{self.place}: {description} {_text(value)} in {value.unit}, where a number "
+                "without a unit is expected; divide by a reference value"
             )
 
     def power(self, base: _Measured, exponent: _Measured) -> _Measured:
@@ -168,10 +168,10 @@ class _UnitAlgebra:
             self.pure(arguments[0], f"{function} of")
         return NUMBER
 
-    def _alike(self, values: Sequence[_Measured], what: str) -> Unit | None:
+    def _alike(self, values: Sequence[_Measured], description: str) -> Unit | None:
         first, *rest = values
         for other in rest:
-            first = self.measured(first.part, self.equal(first, other, what))
+            first = self.measured(first.part, self.equal(first, other, description))
         return first.unit
 
 
@@ -231,8 +231,10 @@ def check_units(problem: Problem) -> UnitReport:
     for name, label in labels.items():
         unit = unit_of(label)
         if unit is None:
-            what = "the time" if name == TIME else f"'{name}'"
-            notes.append(f"The unit {shown(label)} of {what} is a label that Pint does not know.")
+            subject = "the time" if name == TIME else f"'{name}'"
+            notes.append(
+                f"The unit {shown(label)} of {subject} is a label that Pint does not know."
+            )
         else:
             known[name] = unit
     algebra = _UnitAlgebra()

@@ -158,7 +158,7 @@ class VectorField:
         if not names:
             return np.zeros((0, 0))
         rng = np.random.default_rng(0)
-        found = []
+        jacobians = []
         others = {n for e in self.model.algebraic.values() for n in e.names} - set(names)
         with np.errstate(all="ignore"):
             for _ in range(3):
@@ -166,13 +166,15 @@ class VectorField:
                 values |= {n: Dual(rng.uniform(0.5, 2.0), {i: 1.0}) for i, n in enumerate(names)}
                 values |= {n: Dual(v) for n, v in self.folded.items()}
                 rows = self.model.constraints(values, DUAL)
-                found.append(np.array([row.gradient(len(names)) for row in rows]))
-        constant = all(np.allclose(found[0], other, rtol=1e-13, atol=0) for other in found[1:])
-        if not constant or not np.isfinite(found[0]).all():
+                jacobians.append(np.array([row.gradient(len(names)) for row in rows]))
+        constant = all(
+            np.allclose(jacobians[0], other, rtol=1e-13, atol=0) for other in jacobians[1:]
+        )
+        if not constant or not np.isfinite(jacobians[0]).all():
             return None
-        if np.linalg.matrix_rank(found[0]) < len(names):
+        if np.linalg.matrix_rank(jacobians[0]) < len(names):
             return None
-        return np.asarray(-np.linalg.inv(found[0]))
+        return np.asarray(-np.linalg.inv(jacobians[0]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,7 +99,7 @@ class Comparison:
         import pandas as pd
 
         criteria = [r.criteria for r in self.results]
-        found = pd.DataFrame(
+        table = pd.DataFrame(
             {
                 "-2 log L": [c.deviance for c in criteria],
                 "parameters": [c.parameters for c in criteria],
@@ -111,7 +111,7 @@ class Comparison:
             },
             index=pd.Index(self.names, name="model"),
         )
-        return found.iloc[np.argsort(self.differences, kind="stable")]
+        return table.iloc[np.argsort(self.differences, kind="stable")]
 
     def __str__(self) -> str:
         table = self.table
@@ -166,10 +166,12 @@ def compare(
     """
     if len(results) < 2:
         raise InputError(f"compare: expected two results or more, got {len(results)}")
-    given = list(names) if names is not None else [r.problem.name for r in results]
-    if len(given) != len(results):
-        raise InputError(f"compare: expected {len(results)} names, got {len(given)}")
-    shown = [name if given.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(given, 1)]
+    labels = list(names) if names is not None else [r.problem.name for r in results]
+    if len(labels) != len(results):
+        raise InputError(f"compare: expected {len(results)} names, got {len(labels)}")
+    shown = [
+        name if labels.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(labels, 1)
+    ]
     for name, result in zip(shown, results, strict=True):
         if not result.solutions:
             raise InputError(f"compare: {name} has no solution: {result.message}")
@@ -273,11 +275,11 @@ def _test(small: str, large: str, smaller: ResultData, larger: ResultData) -> Ne
     statistic = a.deviance - b.deviance
     left = b.measurements - b.parameters + 1
     if smaller.log_likelihood is None and larger.log_likelihood is None:
-        found = f_test(statistic, b.measurements, left, more)
-        if found is None:
+        outcome = f_test(statistic, b.measurements, left, more)
+        if outcome is None:
             return NestedTest(small, large, "F", math.nan, more, math.nan)
     else:
         keys = larger.problem.keys
         held = tuple(keys.index(key) for key in keys if key not in smaller.problem.keys)
-        found = ratio_test(larger.problem, larger.best.vector, held, more, statistic)
-    return NestedTest(small, large, found.kind.value, found.statistic, more, found.p)
+        outcome = ratio_test(larger.problem, larger.best.vector, held, more, statistic)
+    return NestedTest(small, large, outcome.kind.value, outcome.statistic, more, outcome.p)

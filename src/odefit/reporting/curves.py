@@ -111,7 +111,7 @@ def fit_curves(
         forward = able_to_integrate(problem, result.best.vector, result.best.nodes)
     apart = validation or {}
     for condition in conditions:
-        mine = {o: found for (e, o), found in apart.items() if e == condition.name}
+        mine = {o: series for (e, o), series in apart.items() if e == condition.name}
         names = [n for n in {**condition.series, **mine} if observables is None or n in observables]
         for curve in _condition_curves(
             result, condition, forward, bands, level, mine, names, until
@@ -240,17 +240,17 @@ def _bands(
 
     All are computed at their joint times in one go, unless these are many.
     """
-    found: dict[str, Band | Failure] = {}
+    by_observable: dict[str, Band | Failure] = {}
     few = len(grid) <= 4 * SEEN_COLUMNS
     groups = [list(drawn)] if few else [[name] for name in drawn]
     for names in groups:
-        kept = np.ones(len(grid), dtype=bool) if few else drawn[names[0]]
-        made = bands.bands(condition, grid[kept], level, names)
+        drawn_times = np.ones(len(grid), dtype=bool) if few else drawn[names[0]]
+        made = bands.bands(condition, grid[drawn_times], level, names)
         if isinstance(made, Failure):
-            found |= dict.fromkeys(names, made)
+            by_observable |= dict.fromkeys(names, made)
         else:
-            found |= {b.name: _part(b, drawn[b.name][kept]) for b in made}
-    return found
+            by_observable |= {b.name: _part(b, drawn[b.name][drawn_times]) for b in made}
+    return by_observable
 
 
 def _drawn(
@@ -279,12 +279,12 @@ def seen(times: Array, values: Array, log_time: bool = False) -> BoolArray:
         (place[finite] - low) / (high - low) * SEEN_COLUMNS, SEEN_COLUMNS - 1
     )
     order = np.lexsort((np.nan_to_num(values), column))
-    kept = np.zeros(len(times), dtype=bool)
+    visible = np.zeros(len(times), dtype=bool)
     for sequence in (np.arange(len(times)), order):  # by time, and by value
         new = np.diff(column[sequence]) != 0
-        kept[sequence[np.append(True, new)]] = True
-        kept[sequence[np.append(new, True)]] = True
-    return kept
+        visible[sequence[np.append(True, new)]] = True
+        visible[sequence[np.append(new, True)]] = True
+    return visible
 
 
 def calendar_on(problem: Problem, condition: Condition) -> Calendar | None:
@@ -375,5 +375,5 @@ def fine_times(condition: Condition, log_time: bool = False, longest: float = -n
     at = np.array([time for time, _ in condition.events], dtype=float)
     after = at + 1e-9 * (stop - start)  # at the event itself, the line shows the value before it
     extra = np.concatenate([at, after, condition.times])
-    kept = extra[(extra >= grid[0]) & (extra <= stop)]
-    return np.unique(np.concatenate([grid, kept, infinite]))
+    inside = extra[(extra >= grid[0]) & (extra <= stop)]
+    return np.unique(np.concatenate([grid, inside, infinite]))

@@ -72,13 +72,13 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
             Deadline(work=STRUCTURE_WORK),
             seed=seed,
             count_work=COUNT_WORK,
-            report=lambda found: status.update(f"{found.finding} Counting solutions ..."),
+            report=lambda analysis: status.update(f"{analysis.finding} Counting solutions ..."),
         )
     for part in _structure(problem, structure, console):
         console.print(part, highlight=False)
     forward = ForwardMap(problem)
-    found = local_identifiability(forward, seed)
-    for part in _found(problem, forward, found):
+    analysis = local_identifiability(forward, seed)
+    for part in _found(problem, forward, analysis):
         console.print(part, highlight=False)
 
 
@@ -116,11 +116,11 @@ def _units(problem: Problem) -> list[str]:
 
 
 def _section(title: str, parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
-    found = list(parts)
-    if found:
+    shown_parts = list(parts)
+    if shown_parts:
         yield Text("")
         yield Text(title, style="bold")
-        yield from found
+        yield from shown_parts
 
 
 def _lines(texts: Iterable[str]) -> list[RenderableType]:
@@ -177,9 +177,9 @@ def _rows(
         for i in range(1, len(titles))
         if any(row[i] for row in rows)
     ]
-    kept = columns_that_fit(columns, inside) if console.width >= NARROW_WIDTH else None
-    if kept is not None:
-        table = table_of(kept, inside, ascii_only=plain_only(console))
+    fitting_columns = columns_that_fit(columns, inside) if console.width >= NARROW_WIDTH else None
+    if fitting_columns is not None:
+        table = table_of(fitting_columns, inside, ascii_only=plain_only(console))
         return [Padding(table, (0, 0, 0, 2), expand=False)]
     name, *others = columns
     return [
@@ -221,10 +221,10 @@ def _unknowns(problem: Problem, console: Console) -> list[RenderableType]:
     columns = ["", "kind", "bounds", "guess", "starts from", "scale", "prior", "unit"]
     if len({row[1] for row in rows}) == 1:
         rows = [[row[0], "", *row[2:]] for row in rows]
-    found = _rows(columns, rows, [], console, giving_way=[7, 5, 1])
+    table = _rows(columns, rows, [], console, giving_way=[7, 5, 1])
     if any(start.logarithmic for start in ranges(problem)):
-        found.append(inset(Text("log: spread evenly over orders of magnitude", style="dim")))
-    return found
+        table.append(inset(Text("log: spread evenly over orders of magnitude", style="dim")))
+    return table
 
 
 def _unknown_row(unknown: Unknown, start: Range) -> list[str]:
@@ -283,24 +283,24 @@ def _experiments(problem: Problem, console: Console) -> list[RenderableType]:
             ]
         )
     columns = ["", f"t0{unit}", f"measured{unit}", "values", "special"]
-    found = _rows(columns, rows, [1, 3], console)
+    table = _rows(columns, rows, [1, 3], console)
     more = len(problem.conditions) - MAX_ROWS
-    return [*found, *_lines([f"and {more} more"])] if more > 0 else found
+    return [*table, *_lines([f"and {more} more"])] if more > 0 else table
 
 
 def _structure(
-    problem: Problem, found: StructuralIdentifiability, console: Console
+    problem: Problem, analysis: StructuralIdentifiability, console: Console
 ) -> Iterator[RenderableType]:
     if not problem.unknowns:
         return
     parts: list[RenderableType] = []
-    several = any(u.remark or (u.values or 1) > 1 for u in found.unknowns)
-    if several or len({u.status for u in found.unknowns}) > 1:
-        rows = [[u.key, str(u)] for u in found.unknowns]
+    several = any(u.remark or (u.values or 1) > 1 for u in analysis.unknowns)
+    if several or len({u.status for u in analysis.unknowns}) > 1:
+        rows = [[u.key, str(u)] for u in analysis.unknowns]
         parts += _rows(["", "identifiable"], rows, [], console)
-    parts += [bulleted(Text(line)) for line in found.lines()]
-    if found.unfinished:
-        limit = STRUCTURE_WORK if found.named("undecided") else COUNT_WORK
+    parts += [bulleted(Text(line)) for line in analysis.lines()]
+    if analysis.unfinished:
+        limit = STRUCTURE_WORK if analysis.named("undecided") else COUNT_WORK
         parts.append(
             bulleted(
                 Text(
@@ -313,18 +313,19 @@ def _structure(
 
 
 def _found(
-    problem: Problem, forward: ForwardMap, found: Identifiability
+    problem: Problem, forward: ForwardMap, analysis: Identifiability
 ) -> Iterator[RenderableType]:
     yield from _section(
-        "Integration", [bulleted(Text(t)) for t in _integration(problem, forward, found)]
+        "Integration", [bulleted(Text(t)) for t in _integration(problem, forward, analysis)]
     )
     if problem.unknowns:
         yield from _section(
-            "What the data can determine", [bulleted(Text(t)) for t in _determined(problem, found)]
+            "What the data can determine",
+            [bulleted(Text(t)) for t in _determined(problem, analysis)],
         )
 
 
-def _integration(problem: Problem, forward: ForwardMap, found: Identifiability) -> Iterator[str]:
+def _integration(problem: Problem, forward: ForwardMap, analysis: Identifiability) -> Iterator[str]:
     model, field = problem.given, forward.field
     if field.algebraic:
         yield "Differential-algebraic equations: IDAS (implicit, variable order) integrates them."
@@ -334,7 +335,7 @@ def _integration(problem: Problem, forward: ForwardMap, found: Identifiability) 
                 "The algebraic equations are linear in their variables, which are eliminated: "
                 "what is left is an ODE."
             )
-        stiff = sum(ENGINES[p.engine].stiff for p in found.usable)
+        stiff = sum(ENGINES[p.engine].stiff for p in analysis.usable)
         method = ENGINES[forward.engines.implicit_name(field)].method
         if Surfaces.of(field) is not None:
             yield (
@@ -349,24 +350,24 @@ def _integration(problem: Problem, forward: ForwardMap, found: Identifiability) 
             )
         elif stiff:
             yield (
-                f"Stiff at {stiff} of {len(found.usable)} points: {method} (implicit, variable "
-                "order) takes over there from heyoka (Taylor series)."
+                f"Stiff at {stiff} of {len(analysis.usable)} points: {method} (implicit, "
+                "variable order) takes over there from heyoka (Taylor series)."
             )
-        elif found.usable:
+        elif analysis.usable:
             yield (
                 "Not stiff at the points that were tried: heyoka (Taylor series) integrates the "
                 "equations."
             )
-    failed = [str(p.failure) for p in found.points if p.failure is not None]
+    failed = [str(p.failure) for p in analysis.points if p.failure is not None]
     if failed:
         reasons = "; ".join(dict.fromkeys(failed))
         yield (
-            f"At {len(failed)} of {len(found.points)} points the model cannot be evaluated "
-            f"(a fit avoids such points): {reasons}."
+            f"At {len(failed)} of {len(analysis.points)} points the model cannot be "
+            f"evaluated (a fit avoids such points): {reasons}."
         )
 
 
-def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
+def _determined(problem: Problem, analysis: Identifiability) -> Iterator[str]:
     if problem.size < len(problem.unknowns):
         yield (
             f"{counted(problem.size, 'measured value')} cannot determine "
@@ -375,46 +376,47 @@ def _determined(problem: Problem, found: Identifiability) -> Iterator[str]:
         )
     if not any(c.evolves for c in problem.conditions):
         yield sentence(AT_T0)
-    yield found.sentence
-    if found.rank is None:
+    yield analysis.sentence
+    if analysis.rank is None:
         yield "Give narrower bounds, or a guess at which the model can be integrated."
         return
-    if len(found.points) < POINTS and found.rank < len(found.keys) - len(found.scatter):
+    if len(analysis.points) < POINTS and analysis.rank < len(analysis.keys) - len(analysis.scatter):
         yield (
             "The model is slow to integrate, so few points were examined; other points may "
             "determine more."
         )
-    if found.no_effect:
-        yield f"No effect on what is measured at these points: {', '.join(found.no_effect)}."
-    for direction in found.directions:
-        yield direction.sentence if found.confirmed else f"At that point: {direction.sentence}"
-    said = {key for d in found.directions for key in d.keys}
-    rest = [key for key in found.undetermined if key not in said]
+    if analysis.no_effect:
+        yield f"No effect on what is measured at these points: {', '.join(analysis.no_effect)}."
+    for direction in analysis.directions:
+        yield (direction.sentence if analysis.confirmed else f"At that point: {direction.sentence}")
+    in_directions = {key for d in analysis.directions for key in d.keys}
+    rest = [key for key in analysis.undetermined if key not in in_directions]
     if rest:
         yield f"Not determined: {', '.join(rest)}."
     helped = [
         u.key
         for u in problem.unknowns
-        if u.parameter.prior and u.key in (*found.no_effect, *found.undetermined)
+        if u.parameter.prior and u.key in (*analysis.no_effect, *analysis.undetermined)
     ]
     if helped:
         yield f"Determined only by the prior: {', '.join(helped)}."
-    if found.weak:
+    if analysis.weak:
         noise = (
             f"noise of {percent(ASSUMED_NOISE)} of the largest value (the "
             "problem gives no standard deviation)"
-            if found.assumed_noise
+            if analysis.assumed_noise
             else "the noise that the problem gives"
         )
         yield (
             f"Weakly: with {noise}, the error would exceed the value, at every point: "
-            f"{', '.join(found.weak)}."
+            f"{', '.join(analysis.weak)}."
         )
-    if found.sometimes:
-        least = min(found.sometimes.values())
+    if analysis.sometimes:
+        least = min(analysis.sometimes.values())
         yield (
-            f"At some of the points ({len(found.usable) - least} at most) without effect: "
-            f"{some(list(found.sometimes))}. The data cannot distinguish values in such a region."
+            f"At some of the points ({len(analysis.usable) - least} at most) without "
+            f"effect: {some(list(analysis.sometimes))}. The data cannot distinguish "
+            "values in such a region."
         )
-    if found.scatter:
-        yield f"From how the residuals scatter: {', '.join(found.scatter)}."
+    if analysis.scatter:
+        yield f"From how the residuals scatter: {', '.join(analysis.scatter)}."

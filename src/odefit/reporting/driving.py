@@ -51,15 +51,15 @@ def driving(problem: Problem, condition: Condition, vector: Array, end: float) -
 
     Doses at times that depend on the unknowns, and events with a condition, are left out.
     """
-    found = []
+    curves = []
     start = condition.t0
     if not end > start:
         return []
-    for name, given in condition.inputs.items():
-        corners = given.times[(given.times > start) & (given.times < end)]
+    for name, signal in condition.inputs.items():
+        corners = signal.times[(signal.times > start) & (signal.times < end)]
         before = corners - 1e-9 * (end - start)
         times = np.unique(np.concatenate([np.linspace(start, end, POINTS), corners, before]))
-        found.append((name, DrivingKind.INPUT, times, np.asarray(given(times), dtype=float)))
+        curves.append((name, DrivingKind.INPUT, times, np.asarray(signal(times), dtype=float)))
     states = set(problem.model.states)
     assigned = dict.fromkeys(n for _, assign in condition.events for n in assign)
     for name in assigned:
@@ -69,16 +69,16 @@ def driving(problem: Problem, condition: Condition, vector: Array, end: float) -
             doses = list(_doses(condition, name, vector, end))
             if doses:
                 times, amounts = np.array(doses).T
-                found.append((name, DrivingKind.DOSE, times, amounts))
+                curves.append((name, DrivingKind.DOSE, times, amounts))
         elif name in condition.scalars:
             times, values = _level(condition, name, vector, end)
-            found.append((name, DrivingKind.LEVEL, times, values))
+            curves.append((name, DrivingKind.LEVEL, times, values))
     return [
         Driving(
             condition.name, name, kind, times, values, problem.units.get(name, ""),
             problem.time_unit, (start, end),
         )
-        for name, kind, times, values in found
+        for name, kind, times, values in curves
         if np.isfinite(values).all()
     ]  # fmt: skip
 

@@ -96,8 +96,8 @@ def _curve_astray(notice: Notice) -> str:
         if high - low <= SMALL_RANGE * (n["high"] - n["low"]):
             return f"stay{verb} near {significant(0.5 * (low + high), 3)}"
         passed = "once" if passes == 1 else f"{passes:.0f} times"
-        said = f"run{verb} from {significant(low, 3)} to {significant(high, 3)}"
-        return f"{said} and pass{'es' if verb else ''} the middle {passed}"
+        text = f"run{verb} from {significant(low, 3)} to {significant(high, 3)}"
+        return f"{text} and pass{'es' if verb else ''} the middle {passed}"
 
     hint = ". Check units, signs, initial values and what is observed"
     if n["angle"]:

@@ -148,14 +148,14 @@ def shortened(rows: Sequence[Row]) -> list[Row]:
         alike = row.kind == "initial" and row.flag == "known"
         return (row.estimate, row.unit) if alike else (number,)
 
-    found: list[Row] = []
+    merged: list[Row] = []
     for key, group in itertools.groupby(enumerate(rows), same):
         run = [row for _, row in group]
         if len(key) == 1 or len(run) <= LONGEST_RUN:
-            found += run
+            merged += run
         else:
-            found.append(replace(run[0], key=f"{run[0].key} ... {run[-1].key}"))
-    return found
+            merged.append(replace(run[0], key=f"{run[0].key} ... {run[-1].key}"))
+    return merged
 
 
 def together(rows: Sequence[Row], *, short: bool = False) -> list[tuple[list[str], str]]:
@@ -169,13 +169,13 @@ def together(rows: Sequence[Row], *, short: bool = False) -> list[tuple[list[str
         if row.note and (short or (row.estimated and row.remark.words != row.flag)):
             groups.setdefault(row.remark.words, []).append(row)
     estimated = sum(row.estimated for row in rows)
-    found = []
+    remarks = []
     for group in groups.values():
         keys = [row.key for row in group]
         if len(keys) == estimated > 1 and group[0].estimated:
             keys = [f"all {estimated} unknowns"]
-        found.append((keys, joined([replace(row.remark, more=()) for row in group])))
-    return found
+        remarks.append((keys, joined([replace(row.remark, more=()) for row in group])))
+    return remarks
 
 
 def interval_level(result: ResultData) -> str:
@@ -256,7 +256,7 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
     identifiable: bool | None = math.isfinite(std_error)
     flag: str = trouble or ""
     remark = Note(flag)
-    own = uncertainty.notes.get(unknown.key, "")
+    own_note = uncertainty.notes.get(unknown.key, "")
     if trouble is Trouble.NO_EFFECT:
         identifiable = False
         remark = Note("no effect: the measured observables do not depend on it here")
@@ -268,18 +268,18 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
             remark = Note("not determined by these data")
     elif trouble is Trouble.WEAKLY_DETERMINED:
         identifiable = None
-        remark = _weak_note(value, std_error, own)
+        remark = _weak_note(value, std_error, own_note)
     elif trouble is Trouble.AT_A_BOUND:
         identifiable = None
         flag, remark = _bound_note(value, unknown.parameter)
     elif trouble is Trouble.TIED_TO_A_BOUND:
         identifiable = None
-        remark = Note(own or "no interval: tied to an unknown at a bound")
+        remark = Note(own_note or "no interval: tied to an unknown at a bound")
     elif trouble is Trouble.BY_PROFILE:
         identifiable, flag = True, "by profile"
-        remark = Note(own or "the interval is that of a profile")
+        remark = Note(own_note or "the interval is that of a profile")
     elif trouble is Trouble.NOT_LINEAR:
-        remark = Note(own or "the linear interval is not to be trusted")
+        remark = Note(own_note or "the linear interval is not to be trusted")
     elif trouble is Trouble.NO_NOISE:
         identifiable = None
         remark = Note("no noise: the data are reproduced to rounding")
@@ -318,11 +318,11 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
 def _corrected(corrected: float, value: float, std_error: float, remark: Note) -> Note:
     """Return the remark on a noise that is too small as estimated, before what else there is."""
     # rounded like the estimate beside it, and left out where both then look alike
-    shown, own = (to_decade(v, decade_for(value, std_error)) for v in (corrected, value))
+    shown, shown_value = (to_decade(v, decade_for(value, std_error)) for v in (corrected, value))
     rest = str(remark)
     more = (f"{rest[0].upper()}{rest[1:]}",) if rest else ()
-    told = Note("{} when corrected for the unknowns that were fitted", corrected, shown, more)
-    return remark if shown == own else told
+    correction = Note("{} when corrected for the unknowns that were fitted", corrected, shown, more)
+    return remark if shown == shown_value else correction
 
 
 def over_all_solutions(row: Row, result: ResultData, index: int) -> Row:
@@ -336,8 +336,8 @@ def over_all_solutions(row: Row, result: ResultData, index: int) -> Row:
         return row
     intervals = joined_intervals([s.intervals[index] for s in several])
     count = len(several)
-    own = str(row.remark)
-    rest = f"; of the best alone: {own}" if own else ""
+    remark_of_best = str(row.remark)
+    rest = f"; of the best alone: {remark_of_best}" if remark_of_best else ""
     if not intervals:
         words = (
             f"no interval: {count} solutions fit within the noise, and linearisation has no "
@@ -360,17 +360,17 @@ def joined_intervals(intervals: Sequence[tuple[float, float]]) -> list[tuple[flo
     """Return intervals sorted and merged where they overlap; empty where an end is missing."""
     if not all(math.isfinite(end) for pair in intervals for end in pair):
         return []
-    found: list[tuple[float, float]] = []
+    merged: list[tuple[float, float]] = []
     for low, high in sorted(intervals):
-        if found and low <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], high)
+        if merged and low <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], high)
         else:
-            found.append((low, high))
-    return found
+            merged.append((low, high))
+    return merged
 
 
-def _weak_note(value: float, std_error: float, own: str) -> Note:
-    more = f"; {own}" if own else ""
+def _weak_note(value: float, std_error: float, reason: str) -> Note:
+    more = f"; {reason}" if reason else ""
     if value and math.isfinite(std_error):
         share = std_error / abs(value)
         if 100.0 * share > LARGEST_RSE:
@@ -397,11 +397,11 @@ def _known_row(problem: Problem, kind: Kind, key: str, value: float) -> Row:
     if kind == "parameter":
         flag, note = "fixed", "fixed by the problem"
     else:
-        given = _given_initial(problem, name, experiment)
-        if isinstance(given, Expression) and given.names:
-            flag, note = "derived", f"follows from {given.text}"
-        elif isinstance(given, Parameter):
-            flag, note, parameter = "fixed", "fixed by the problem", given
+        initial = _given_initial(problem, name, experiment)
+        if isinstance(initial, Expression) and initial.names:
+            flag, note = "derived", f"follows from {initial.text}"
+        elif isinstance(initial, Parameter):
+            flag, note, parameter = "fixed", "fixed by the problem", initial
     unit = (parameter.unit if parameter else None) or ""
     return Row(key, name, kind, experiment, unit, float(value), flag=flag, remark=Note(note))
 

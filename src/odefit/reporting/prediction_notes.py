@@ -16,10 +16,10 @@ from odefit.reporting.numbers import significant
 from odefit.result_data import ResultData
 
 
-def extrapolation_notes(found: Sequence[Extrapolation], time_unit: str) -> Iterator[str]:
+def extrapolation_notes(extrapolations: Sequence[Extrapolation], time_unit: str) -> Iterator[str]:
     """Yield a sentence for each quantity beyond its fitted range."""
     unit = f" {time_unit}" if time_unit else ""
-    for one in found:
+    for one in extrapolations:
         low, high = one.fitted
         fitted = significant(low) if low == high else f"{significant(low)} to {significant(high)}"
         range_ = significant(one.high)
@@ -58,11 +58,11 @@ def without_noise(run: Run, bands: Sequence[Band]) -> Iterator[str]:
 
 def inputs_ended(condition: Condition, end: float) -> Iterator[str]:
     """Yield the inputs of a condition that are known only up to a time before `end`."""
-    for name, given in condition.inputs.items():
-        if len(given.times) > 1 and given.times[-1] < end:
+    for name, signal in condition.inputs.items():
+        if len(signal.times) > 1 and signal.times[-1] < end:
             yield (
-                f"the input {name} is known until t = {given.times[-1]:g}; its last value, "
-                f"{given.values[-1]:g}, is used after"
+                f"the input {name} is known until t = {signal.times[-1]:g}; its last value, "
+                f"{signal.values[-1]:g}, is used after"
             )
 
 
@@ -73,9 +73,9 @@ def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Itera
         return
     repeated: dict[tuple[str, ...], list[float]] = {}
     for time, assign in condition.events:
-        what = tuple(f"{name} becomes {value.text}" for name, value in assign.items())
-        repeated.setdefault(what, []).append(time)
-    for what, times in repeated.items():
+        changes = tuple(f"{name} becomes {value.text}" for name, value in assign.items())
+        repeated.setdefault(changes, []).append(time)
+    for changes, times in repeated.items():
         steps = np.diff(times)
         if len(steps) == 0 or not np.allclose(steps, steps[0], rtol=1e-9, atol=0.0):
             continue
@@ -83,9 +83,9 @@ def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Itera
             last = significant(times[-1])
             yield (
                 f'experiment "{condition.name}": the event that is repeated every '
-                f"{significant(steps[0])} ({', '.join(what)}) happens last at t = {last}, and not "
-                f"again up to t = {significant(end)}; raise its 'until', or add its times, if it "
-                "goes on"
+                f"{significant(steps[0])} ({', '.join(changes)}) happens last at t = {last}, "
+                f"and not again up to t = {significant(end)}; raise its 'until', or add its "
+                "times, if it goes on"
             )
 
 
@@ -109,15 +109,15 @@ def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
         "band": [band.lacking for band in bands],
         "standard error": [band.errorless for band in bands],
     }
-    for what, listed in reasons.items():
+    for subject, listed in reasons.items():
         without: dict[tuple[NoBand, tuple[str, ...]], list[str]] = {}
         for band, those in zip(bands, listed, strict=True):
             for reason in those:
                 named = {NoBand.UNDETERMINED: band.undetermined, NoBand.AT_A_BOUND: band.at_bounds}
                 without.setdefault((reason, named.get(reason, ())), []).append(band.name)
         for (reason, keys), names in without.items():
-            remedy = what == "band"
-            yield f"no {what} of {some(names)}{why_no_band(result, reason, keys, remedy=remedy)}"
+            remedy = subject == "band"
+            yield f"no {subject} of {some(names)}{why_no_band(result, reason, keys, remedy=remedy)}"
     wider: dict[tuple[str, ...], list[str]] = {}
     for band in bands:
         if band.widening:
@@ -167,9 +167,9 @@ def why_no_band(
         return ": another solution that fits cannot be integrated there"
     if reason is NoBand.NOT_COMPUTED:
         return ": its search found no end, as integrations failed; take samples instead"
-    found = () if result.uncertainty is None else result.uncertainty.directions
-    told = [d.sentence for d in found if set(d.keys) & set(keys)]
-    known = f" ({' '.join(told)})" if told else ""
+    directions = () if result.uncertainty is None else result.uncertainty.directions
+    sentences = [d.sentence for d in directions if set(d.keys) & set(keys)]
+    known = f" ({' '.join(sentences)})" if sentences else ""
     words = f", where it changes with {some(keys)}, which the data do not determine{known}"
     if not remedy:
         return words

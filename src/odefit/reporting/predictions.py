@@ -196,27 +196,27 @@ def predicted(
             raise RuntimeError(f"the simulation fails: {bands}")  # noqa: TRY004 - no wrong type
         made.append(bands)
         end = float(run.times.max(initial=-np.inf))
-        told: list[str] = []
+        run_notes: list[str] = []
         if run.scenario is None:
-            told += beyond_the_data(problem, run.condition, end)
+            run_notes += beyond_the_data(problem, run.condition, end)
         else:
-            told += inputs_ended(run.condition, end)
+            run_notes += inputs_ended(run.condition, end)
             outside = extrapolations(result.problem, run, result.best.vector)
-            told += extrapolation_notes(outside, problem.time_unit)
+            run_notes += extrapolation_notes(outside, problem.time_unit)
             beyond += outside
-            told += without_noise(run, bands)
-        notes += [*told, *band_notes(result, bands)]
+            run_notes += without_noise(run, bands)
+        notes += [*run_notes, *band_notes(result, bands)]
     return Predictions(problem, runs, made, beyond, tuple(dict.fromkeys(notes)))
 
 
-def as_mapping(found: Extrapolation) -> dict[str, Any]:
+def as_mapping(extrapolation: Extrapolation) -> dict[str, Any]:
     """Return an extrapolation as plain values; None without any experiment that has one."""
-    fitted = [None if np.isnan(end) else end for end in found.fitted]
+    fitted = [None if np.isnan(end) else end for end in extrapolation.fitted]
     return {
-        "experiment": found.run,
-        "kind": found.kind.value,
-        "name": found.name,
-        "range": [found.low, found.high],
+        "experiment": extrapolation.run,
+        "kind": extrapolation.kind.value,
+        "name": extrapolation.name,
+        "range": [extrapolation.low, extrapolation.high],
         "fitted": fitted,
     }
 
@@ -261,10 +261,10 @@ def validation_series(
         issues.error(
             "validation", "expected a table with the column t, or such tables by experiment"
         )
-    found: dict[tuple[str, str], tuple[Array, Array]] = {}
-    for name, given in by_name.items():
+    by_observable: dict[tuple[str, str], tuple[Array, Array]] = {}
+    for name, content in by_name.items():
         place = f'validation data of experiment "{problem.condition(name).name}"'
-        columns = as_table(given)
+        columns = as_table(content)
         if columns is None or TIME not in columns:
             issues.error(place, "expected a table with the column t")
             continue
@@ -279,22 +279,22 @@ def validation_series(
         for observable, values in read.items():
             if values is None or times is None:
                 continue
-            kept = np.isfinite(times) & np.isfinite(values)
-            found[name, observable] = times[kept], values[kept]
+            finite = np.isfinite(times) & np.isfinite(values)
+            by_observable[name, observable] = times[finite], values[finite]
     issues.raise_errors()
-    return found
+    return by_observable
 
 
 def _refuse_other_inputs(
     condition: Condition, columns: Mapping[str, Any], times: Array, place: str, issues: Issues
 ) -> None:
     """Refuse measurements under another input than that of the drawn trajectory."""
-    for name, given in condition.inputs.items():
+    for name, signal in condition.inputs.items():
         values = numeric_column(columns[name], place, issues) if name in columns else None
         if values is None or len(values) != len(times):
             continue
-        expected = given(times)
-        size = float(np.abs(given.values).max(initial=0.0))
+        expected = signal(times)
+        size = float(np.abs(signal.values).max(initial=0.0))
         other = np.flatnonzero(np.abs(values - expected) > 1e-6 * size)
         if len(other):
             k = other[0]

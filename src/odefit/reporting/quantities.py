@@ -54,7 +54,7 @@ def quantity_table(
     """Return quantities as a table, see :meth:`odefit.Result.quantities`."""
     import pandas as pd
 
-    found = quantities_of(result, texts, experiment, times, level, by, control)
+    answer = quantities_of(result, texts, experiment, times, level, by, control)
     table = pd.DataFrame(
         [
             {
@@ -65,12 +65,12 @@ def quantity_table(
                 "ci_low": one.low,
                 "ci_high": one.high,
             }
-            for quantity, one in zip(found.quantities, found.intervals, strict=True)
+            for quantity, one in zip(answer.quantities, answer.intervals, strict=True)
         ]
     )
     table.attrs["level"] = level
-    table.attrs["notes"] = list(found.notes)
-    table.attrs["extrapolations"] = [as_mapping(one) for one in found.extrapolations]
+    table.attrs["notes"] = list(answer.notes)
+    table.attrs["extrapolations"] = [as_mapping(one) for one in answer.extrapolations]
     return table
 
 
@@ -121,21 +121,21 @@ def quantities_of(
 def _read(problem: Any, runs: Sequence[Run], texts: Sequence[str]) -> list[OverTime]:
     """Return the quantities of all runs."""
     mistakes: list[str] = []
-    found = []
+    quantities = []
     for run in runs:
         finite = run.times[np.isfinite(run.times)]
         end = float(finite.max(initial=run.condition.t0))
         for text in texts:
             try:
                 window = run.condition.t0, end
-                found.append(over_time(problem, text, run.condition.name, window))
+                quantities.append(over_time(problem, text, run.condition.name, window))
             except InputError as error:
                 mistakes += error.messages
     if not texts:
         mistakes.append("there are no quantities; give, for example, 'AUC = integral(C)'")
     if mistakes:
         raise InputError(list(dict.fromkeys(mistakes)))
-    return found
+    return quantities
 
 
 def _notes(

@@ -40,7 +40,7 @@ MEANINGS: dict[SensitivityKind, str] = {
 
 
 def sensitivity_table(
-    kind: SensitivityKind, keys: Sequence[str], outputs: Sequence[Output], found: Indices
+    kind: SensitivityKind, keys: Sequence[str], outputs: Sequence[Output], indices: Indices
 ) -> pd.DataFrame:
     """Return a row for each output and unknown.
 
@@ -58,7 +58,7 @@ def sensitivity_table(
         "key": np.tile(list(keys), len(outputs)),
     }
     names = (*COLUMNS[kind], *HALF_WIDTHS[kind])
-    tables = (found.values, found.others, found.errors, found.other_errors)
+    tables = (indices.values, indices.others, indices.errors, indices.other_errors)
     columns |= {
         name: table.ravel() for name, table in zip(names, tables, strict=True) if name is not None
     }
@@ -66,15 +66,15 @@ def sensitivity_table(
 
 
 def importance(
-    kind: SensitivityKind, outputs: Sequence[Output], found: Indices
+    kind: SensitivityKind, outputs: Sequence[Output], indices: Indices
 ) -> dict[str, Array]:
     """Return for each output the index that ranks unknowns, shape (n,), averaged over its times.
 
     Local elasticities and effects are averaged as root mean squares, total indices are weighted by
     the output's variance at each time, so that times without variation do not count.
     """
-    table = found.others if kind == "sobol" else found.values
-    variances = np.nanvar(found.outputs, axis=0) if kind == "sobol" else np.ones(len(outputs))
+    table = indices.others if kind == "sobol" else indices.values
+    variances = np.nanvar(indices.outputs, axis=0) if kind == "sobol" else np.ones(len(outputs))
     ranked: dict[str, Array] = {}
     for name in dict.fromkeys(o.name for o in outputs):
         rows = [i for i, o in enumerate(outputs) if o.name == name and _known(table[i])]
@@ -93,32 +93,34 @@ def _known(row: Array) -> bool:
 
 
 def sensitivity_text(
-    kind: SensitivityKind, keys: Sequence[str], outputs: Sequence[Output], found: Indices
+    kind: SensitivityKind, keys: Sequence[str], outputs: Sequence[Output], indices: Indices
 ) -> str:
     """Return the unknowns of each output, the most important first, with their index."""
     lines = [f"{MEANINGS[kind]}:"]
-    for name, values in importance(kind, outputs, found).items():
+    for name, values in importance(kind, outputs, indices).items():
         if not _known(values):
             lines.append(f"  {name}: not known; too many simulations failed")
             continue
         order = np.argsort(-np.abs(values), kind="stable")
         ranked = ", ".join(f"{keys[i]} {values[i]:.3g}" for i in order)
         lines.append(f"  {name}: {ranked}")
-    return "\n".join([*lines, *sensitivity_notes(kind, found)])
+    return "\n".join([*lines, *sensitivity_notes(kind, indices)])
 
 
-def sensitivity_notes(kind: SensitivityKind, found: Indices) -> list[str]:
+def sensitivity_notes(kind: SensitivityKind, indices: Indices) -> list[str]:
     """Return sentences on failures, an early end and imprecise indices."""
     notes = []
-    if found.failed:
+    if indices.failed:
         parts = "" if kind == "local" else "; the parts of the design with them were left out"
-        notes.append(f"{counted(found.failed, 'simulation')} of {found.evaluations} failed{parts}.")
-    if found.ended is not None:
         notes.append(
-            f"Ended by {found.ended} after {counted(found.evaluations, 'simulation')}: the indices "
-            "are those of the points so far."
+            f"{counted(indices.failed, 'simulation')} of {indices.evaluations} failed{parts}."
         )
-    wide = np.nanmax(found.other_errors, initial=-math.inf)
+    if indices.ended is not None:
+        notes.append(
+            f"Ended by {indices.ended} after {counted(indices.evaluations, 'simulation')}: the "
+            "indices are those of the points so far."
+        )
+    wide = np.nanmax(indices.other_errors, initial=-math.inf)
     if kind == "sobol" and wide > 0.1:
         notes.append(
             f"Intervals of total indices reach half widths of {wide:.2g}; four times the samples "

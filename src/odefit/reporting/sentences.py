@@ -51,8 +51,8 @@ class Finding:
 def verdict(result: ResultData) -> Verdict:
     """Return the main message for the reader."""
     if not result.solutions:
-        said = sentence(result.message)
-        return Verdict("bad", "No solution was found.", (said,) if said else ())
+        message = sentence(result.message)
+        return Verdict("bad", "No solution was found.", (message,) if message else ())
     local = result.assessment.local
     optimal = local is not None and local.optimal
     ended = result.status
@@ -77,11 +77,11 @@ def verdict(result: ResultData) -> Verdict:
         headline = "The fit did not converge; this is the best answer that it had."
     if ended not in (Status.CONVERGED, Status.NOT_CONVERGED) and optimal:
         sentences.append("It is a local optimum.")
-    told = [sentence(result.message)] if result.message else []
-    if told and result.routes:
-        sentences = [*told, *sentences]  # disagreement between routes comes first
+    messages = [sentence(result.message)] if result.message else []
+    if messages and result.routes:
+        sentences = [*messages, *sentences]  # disagreement between routes comes first
     elif ended is not Status.CONVERGED:
-        sentences += told
+        sentences += messages
     sentences.append(_elsewhere(result))
     determined, words = _determined(result)
     sentences.append(words)
@@ -140,16 +140,18 @@ def correlated_noise_sentence(result: ResultData) -> str:
         name
         for name in result.problem.model.observables
         if name in names
-        and (own := noise.get(name, Noise())).gaussian
-        and own.correlation is None
-        and own.lower_limit is own.upper_limit is None
+        and (settings := noise.get(name, Noise())).gaussian
+        and settings.correlation is None
+        and settings.lower_limit is settings.upper_limit is None
     ]
     if not plain:
         return ""
-    own = noise.get(plain[0], Noise())
-    sizes = {"relative": own.relative, "sd": own.sd}
+    settings = noise.get(plain[0], Noise())
+    sizes = {"relative": settings.relative, "sd": settings.sd}
     size = next((f"{k} = {v:g}" for k, v in sizes.items() if isinstance(v, float)), "")
-    size = size or ('sd = "estimate"' if own.sd in (None, "estimate") else f'sd = "{own.sd}"')
+    size = size or (
+        'sd = "estimate"' if settings.sd in (None, "estimate") else f'sd = "{settings.sd}"'
+    )
     here = "" if result.uncertainty is None else result.uncertainty.treatment
     same = (
         ""
@@ -333,13 +335,13 @@ def starts_sentence(result: ResultData) -> str:
         return "No starts are recorded."
     counts = Counter(start.status.value for start in starts)
     parts = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    said = f"{counted(len(starts), 'start')}: {parts}."
+    text = f"{counted(len(starts), 'start')}: {parts}."
     if len(starts) == 1:
-        said = f"1 start: {starts[0].status.value}."
+        text = f"1 start: {starts[0].status.value}."
     ended = any(start.status is Status.CONVERGED for start in starts)
     if ended and local is not None and not local.optimal:
-        said += " At full accuracy the best end is not a local optimum."
-    return said
+        text += " At full accuracy the best end is not a local optimum."
+    return text
 
 
 def weighted(problem: Problem) -> bool:
@@ -365,8 +367,8 @@ def squares_say_nothing(problem: Problem) -> bool:
     )
     noise = [problem.noise.get(name, Noise()) for name, _ in measured]
     plain = all(n.sd == "estimate" and n.gaussian for n in noise)
-    own = any(s.sds is not None or s.censored is not None for _, s in measured)
-    return bool(measured) and plain and not own and not limits and not problem.priors
+    with_sds = any(s.sds is not None or s.censored is not None for _, s in measured)
+    return bool(measured) and plain and not with_sds and not limits and not problem.priors
 
 
 def data_sentence(problem: Problem) -> str:

@@ -63,8 +63,8 @@ def standard_deviations(
                 values[name] = times if name == TIME else condition.inputs[name](times)
             else:
                 return None
-        found = np.broadcast_to(noise.spread.evaluate(values, NUMPY), series.values.shape)
-        return sds_about(noise, series, np.array(found, dtype=float))
+        sds = np.broadcast_to(noise.spread.evaluate(values, NUMPY), series.values.shape)
+        return sds_about(noise, series, np.array(sds, dtype=float))
 
 
 def ends(values: Array, sds: Array, transform: Transform | None) -> Array:

@@ -32,7 +32,7 @@ def summary_series(result: ResultData) -> pd.Series:
     criteria, goodness = result.criteria, result.goodness
     first = "sum of squares" if result.log_likelihood is None else "-2 log L"
     plain = result.log_likelihood is None
-    found = {
+    numbers = {
         first: result.best.objective if plain else criteria.deviance,
         "reduced chi-square": math.nan if goodness is None else goodness.reduced_chi_square,
         "AIC": criteria.aic,
@@ -42,7 +42,7 @@ def summary_series(result: ResultData) -> pd.Series:
         "degrees of freedom": criteria.measurements - criteria.parameters + plain,
         "measurements": criteria.measurements,
     }
-    return pd.Series(found, name=result.problem.name, dtype=float)
+    return pd.Series(numbers, name=result.problem.name, dtype=float)
 
 
 def residual_frame(result: ResultData) -> pd.DataFrame:
@@ -69,9 +69,9 @@ def residuals_at(
     require("pandas")
     import pandas as pd
 
-    found = residual_table(problem, vector, nodes)
-    if isinstance(found, Failure):
-        raise RuntimeError(f"the simulation fails: {found}")  # noqa: TRY004 - no wrong type
+    table = residual_table(problem, vector, nodes)
+    if isinstance(table, Failure):
+        raise RuntimeError(f"the simulation fails: {table}")  # noqa: TRY004 - no wrong type
     parts = [
         pd.DataFrame(
             {
@@ -86,17 +86,17 @@ def residuals_at(
                 "sd": e.sds * scale,
             }
         )
-        for e in found
+        for e in table
     ]
     return pd.concat(parts, ignore_index=True)
 
 
-def _weighted(found: Residuals, scale: float) -> Array:
+def _weighted(residuals: Residuals, scale: float) -> Array:
     """Return residuals over their standard deviations; NaN where the fit is exact.
 
     There the standard deviation estimated from the residuals is zero as well.
     """
     if not scale > 0.0:
-        return np.full(len(found.measured), np.nan)
+        return np.full(len(residuals.measured), np.nan)
     # The optimiser uses the opposite sign; innovations have their own signs.
-    return -found.standardized / scale
+    return -residuals.standardized / scale

@@ -49,13 +49,13 @@ def name_column(cells: Sequence[Text], width: int) -> Column:
 
 def columns_that_fit(columns: Sequence[Column], width: int, gap: int = GAP) -> list[Column] | None:
     """Return the columns that fit, in their order; None if not enough of them fit."""
-    kept = list(columns)
-    while sum(c.least for c in kept) + gap * (len(kept) - 1) > width:
-        out = [c for c in kept if c.gives_way is not None]
+    fitting = list(columns)
+    while sum(c.least for c in fitting) + gap * (len(fitting) - 1) > width:
+        out = [c for c in fitting if c.gives_way is not None]
         if not out:
             return None
-        kept.remove(min(out, key=lambda c: c.gives_way or 0))
-    return kept
+        fitting.remove(min(out, key=lambda c: c.gives_way or 0))
+    return fitting
 
 
 def table_of(columns: Sequence[Column], width: int, *, ascii_only: bool) -> Table:

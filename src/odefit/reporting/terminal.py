@@ -111,11 +111,11 @@ def print_profiles(data: ProfilesData, console: Console | None = None) -> None:
         )
         for i, title in enumerate(PROFILE_TITLES)
     ]
-    kept = columns_that_fit(columns, console.width)
+    fitting_columns = columns_that_fit(columns, console.width)
     parts: list[RenderableType] = [Text(profile_title(data)), Text("")]
-    if kept is not None:
-        parts.append(table_of(kept, console.width, ascii_only=plain_only(console)))
-    for row in rows if kept is None else ():
+    if fitting_columns is not None:
+        parts.append(table_of(fitting_columns, console.width, ascii_only=plain_only(console)))
+    for row in rows if fitting_columns is None else ():
         parts.append(row[0])
         parts += [
             inset(Text(f"{t}: {c}")) for t, c in zip(PROFILE_TITLES[1:], row[1:], strict=True)
@@ -157,20 +157,22 @@ def _parts(result: ResultData, width: int, ascii_only: bool) -> Iterator[Rendera
         yield Text("")
         yield Text("Routes to this answer", style="bold")
         columns = _route_columns(result, routes)
-        kept = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
+        fitting_columns = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
         yield (
-            table_of(kept, width, ascii_only=ascii_only) if kept else _narrow_routes(result, routes)
+            table_of(fitting_columns, width, ascii_only=ascii_only)
+            if fitting_columns
+            else _narrow_routes(result, routes)
         )
 
 
 def _header(result: ResultData) -> RenderableType:
-    found = verdict(result)
+    conclusion = verdict(result)
     title = Text(result.problem.name, style="bold")
     title.append(f"  {result.method}, {duration(result.seconds)}, seed {result.seed}", style="dim")
     lines = [title, Text(data_sentence(result.problem))]
-    lines.append(Text(found.headline, style=f"bold {TONES[found.tone]}"))
+    lines.append(Text(conclusion.headline, style=f"bold {TONES[conclusion.tone]}"))
     above = (lack_of_fit(result), several_answers(result))
-    lines += [Text(told, style="bold yellow") for told in above if told]
+    lines += [Text(text, style="bold yellow") for text in above if text]
     if result.solutions:
         lines.append(Text(_value_line(result)))
     if result.message:
@@ -197,13 +199,13 @@ def _estimates(
 ) -> Iterator[RenderableType]:
     """Yield the table, or lines if it does not fit, and whatever was left out."""
     columns = _columns(rows, result, width)
-    kept = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
-    if kept is None:
+    fitting_columns = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
+    if fitting_columns is None:
         yield _narrow(rows, result)
         left_out = set()
     else:
-        yield table_of(kept, width, ascii_only=ascii_only)
-        left_out = {c.title for c in columns} - {c.title for c in kept}
+        yield table_of(fitting_columns, width, ascii_only=ascii_only)
+        left_out = {c.title for c in columns} - {c.title for c in fitting_columns}
     bare = REMARK in left_out  # then only the notes name the rows they are about
     notes = [
         f"{', '.join(keys) if bare else some(keys)}: {note}"
@@ -284,9 +286,9 @@ def _assessment(result: ResultData) -> Iterator[RenderableType]:
             yield bulleted(Text(starts_sentence(result)))
         return
     yield Text("What is known of this answer", style="bold")
-    for found in findings(result):
-        line = Text(f"{found.title}: ", style="bold" if found.shown else "")
-        line.append(found.sentence, style="none")
+    for finding in findings(result):
+        line = Text(f"{finding.title}: ", style="bold" if finding.shown else "")
+        line.append(finding.sentence, style="none")
         yield bulleted(line)
     if result.starts:
         yield bulleted(Text(starts_sentence(result)))
@@ -301,9 +303,9 @@ def _region(region: ProvedRegion, width: int, ascii_only: bool) -> Iterator[Rend
         Column(title, [row[i] for row in rows], wraps=i == 1)
         for i, title in enumerate(REGION_TITLES)
     ]
-    kept = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
-    if kept is not None:
-        yield table_of(kept, width, ascii_only=ascii_only)
+    fitting_columns = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
+    if fitting_columns is not None:
+        yield table_of(fitting_columns, width, ascii_only=ascii_only)
         return
     for row in rows:
         yield row[0]

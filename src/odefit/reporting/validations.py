@@ -59,11 +59,11 @@ FORMAT = 1
 """The format of the JSON file of a validation."""
 
 
-def validation_table(found: ValidationData) -> pd.DataFrame:
+def validation_table(validation: ValidationData) -> pd.DataFrame:
     """Return one row for each observable of each run."""
     import pandas as pd
 
-    return pd.DataFrame([_row(one) for one in found.series])
+    return pd.DataFrame([_row(one) for one in validation.series])
 
 
 def _row(one: ValidatedSeries) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _row(one: ValidatedSeries) -> dict[str, Any]:
     }
 
 
-def measurement_table(found: ValidationData) -> pd.DataFrame:
+def measurement_table(validation: ValidationData) -> pd.DataFrame:
     """Return one row for each new measurement, with its prediction band and its residual."""
     import pandas as pd
 
@@ -100,7 +100,7 @@ def measurement_table(found: ValidationData) -> pd.DataFrame:
                 "one_step": one.ahead if len(one.ahead) else np.nan,
             }
         )
-        for one in found.series
+        for one in validation.series
     ]
     return pd.concat(parts, ignore_index=True)
 
@@ -114,20 +114,20 @@ UNDECIDED = {
 """The reasons for the absence of a verdict, in words."""
 
 
-def verdict_sentence(found: ValidationData) -> str:
+def verdict_sentence(validation: ValidationData) -> str:
     """Return a sentence on whether a model predicts as well as it fits."""
     ratio = (
-        f"the mean square of new residuals is {significant(found.reduced_chi_square, DIGITS)} "
-        f"variances of the noise, that of the fit {significant(found.fitted, DIGITS)}"
+        f"the mean square of new residuals is {significant(validation.reduced_chi_square, DIGITS)} "
+        f"variances of the noise, that of the fit {significant(validation.fitted, DIGITS)}"
     )
-    if found.verdict is Verdict.UNKNOWN:
-        reason = UNDECIDED.get(found.undecided or Undecided.UNDETERMINED)
+    if validation.verdict is Verdict.UNKNOWN:
+        reason = UNDECIDED.get(validation.undecided or Undecided.UNDETERMINED)
         return (
             f"Whether the model predicts as well as it fits is not decided: {ratio}, but {reason}."
         )
-    p = found.probability
+    p = validation.probability
     chance = f"p = {significant(p, DIGITS)}" if p >= 1e-4 else "p < 0.0001"
-    if found.verdict is Verdict.AS_WELL:
+    if validation.verdict is Verdict.AS_WELL:
         return (
             f"The model predicts as well as it fits: {ratio}, which noise and uncertain estimates "
             f"explain ({chance})."
@@ -138,14 +138,14 @@ def verdict_sentence(found: ValidationData) -> str:
     )
 
 
-def one_step_sentence(found: ValidationData) -> str:
+def one_step_sentence(validation: ValidationData) -> str:
     """Return a sentence on predictions one step ahead beside the free run, or on their absence.
 
     It is empty if they were not asked for.
     """
-    ahead = found.one_step
+    ahead = validation.one_step
     if ahead is None:
-        return "" if found.no_one_step is None else _no_one_step(found.no_one_step)
+        return "" if validation.no_one_step is None else _no_one_step(validation.no_one_step)
     if ahead.disturbance == 0 or ahead.probability >= SIGNIFICANT:
         return (
             "One step ahead, from the measurements before, the model predicts no better than in "
@@ -153,7 +153,7 @@ def one_step_sentence(found: ValidationData) -> str:
         )
     p = ahead.probability
     chance = f"p = {significant(p, DIGITS)}" if p >= 1e-4 else "p < 0.0001"
-    free = float(np.mean(np.concatenate([one.residuals for one in found.series]) ** 2))
+    free = float(np.mean(np.concatenate([one.residuals for one in validation.series]) ** 2))
     return (
         "One step ahead, from the measurements before, the mean square of residuals is "
         f"{significant(ahead.mean_square, DIGITS)} variances of the noise, in free run "
@@ -179,17 +179,17 @@ OBSTACLES = {
 """Obstacles to predictions one step ahead, in words."""
 
 
-def _no_one_step(found: NoOneStep) -> str:
-    reason = OBSTACLES[found.obstacle].format(experiment=found.experiment, name=found.name)
+def _no_one_step(absence: NoOneStep) -> str:
+    reason = OBSTACLES[absence.obstacle].format(experiment=absence.experiment, name=absence.name)
     return f"There are no predictions one step ahead, as {reason}."
 
 
-def validation_notes(found: ValidationData) -> Iterator[str]:
+def validation_notes(validation: ValidationData) -> Iterator[str]:
     """Yield the initial values that were fitted, and patterns of residuals."""
-    if found.freed:
-        values = ", ".join(f"{k} = {significant(v, DIGITS)}" for k, v in found.freed.items())
+    if validation.freed:
+        values = ", ".join(f"{k} = {significant(v, DIGITS)}" for k, v in validation.freed.items())
         yield f"fitted to the new measurements, all else being held: {values}"
-    for one in found.series:
+    for one in validation.series:
         where = f"{one.observable} of {one.experiment}"
         limit = CORRELATED / math.sqrt(max(len(one.times), 1))
         if one.autocorrelation > limit or one.runs < SIGNIFICANT:
@@ -220,42 +220,42 @@ def _table_text(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
             )
         )
     width = shutil.get_terminal_size().columns
-    kept = columns_that_fit(columns, width, GAP) or columns[:FIXED_COLUMNS]
+    fitting_columns = columns_that_fit(columns, width, GAP) or columns[:FIXED_COLUMNS]
     lines = []
     for cells in (
-        [c.title for c in kept],
-        *zip(*([t.plain for t in c.cells] for c in kept), strict=True),
+        [c.title for c in fitting_columns],
+        *zip(*([t.plain for t in c.cells] for c in fitting_columns), strict=True),
     ):
         padded = [
             cell.ljust(c.natural) if c.side == "left" else cell.rjust(c.natural)
-            for c, cell in zip(kept, cells, strict=True)
+            for c, cell in zip(fitting_columns, cells, strict=True)
         ]
         lines.append((" " * GAP).join(padded).rstrip())
-    left_out = [c.title for c in columns if c not in kept]
+    left_out = [c.title for c in columns if c not in fitting_columns]
     if left_out:
         lines += textwrap.wrap(f"(no room for {', '.join(left_out)})", max(width, 20))
     return "\n".join(lines)
 
 
-def validation_text(found: ValidationData) -> str:
+def validation_text(validation: ValidationData) -> str:
     """Return a validation as text."""
     titles = dict(TITLES)
-    if found.one_step is None:
+    if validation.one_step is None:
         del titles["one_step_percent"]
-    table = _table_text([_row(one) for one in found.series], titles)
+    table = _table_text([_row(one) for one in validation.series], titles)
     coverage = ""
-    if math.isfinite(found.coverage):
+    if math.isfinite(validation.coverage):
         coverage = (
-            f"{100 * found.coverage:.0f} % of {counted(found.count, 'measurement')} are inside the "
-            f"prediction band of {100 * found.level:g} %. "
+            f"{100 * validation.coverage:.0f} % of {counted(validation.count, 'measurement')} "
+            f"are inside the prediction band of {100 * validation.level:g} %. "
         )
-    notes = "".join(f"\nnote: {note}" for note in validation_notes(found))
-    ahead = one_step_sentence(found)
-    words = f"{coverage}{verdict_sentence(found)}{f' {ahead}' if ahead else ''}"
+    notes = "".join(f"\nnote: {note}" for note in validation_notes(validation))
+    ahead = one_step_sentence(validation)
+    words = f"{coverage}{verdict_sentence(validation)}{f' {ahead}' if ahead else ''}"
     return f"{table}\n\n{words}{notes}"
 
 
-def validation_mapping(found: ValidationData) -> dict[str, Any]:
+def validation_mapping(validation: ValidationData) -> dict[str, Any]:
     """Return a validation for a JSON file; None for unknown values."""
     rows = [
         {key: _plain(value) for key, value in _row(one).items()}
@@ -264,49 +264,51 @@ def validation_mapping(found: ValidationData) -> dict[str, Any]:
             for name in ("times", "measured", "predicted", "low", "high", "residuals")
         }
         | {"one_step": [_plain(v) for v in one.ahead.tolist()]}
-        for one in found.series
+        for one in validation.series
     ]
-    ahead = found.one_step
+    ahead = validation.one_step
     return {
         "format": FORMAT,
-        "verdict": found.verdict.value,
-        "sentence": verdict_sentence(found),
-        "probability": _plain(found.probability),
-        "reduced_chi_square": _plain(found.reduced_chi_square),
-        "fitted": _plain(found.fitted),
-        "coverage": _plain(found.coverage),
-        "level": found.level,
-        "freed": dict(found.freed),
+        "verdict": validation.verdict.value,
+        "sentence": verdict_sentence(validation),
+        "probability": _plain(validation.probability),
+        "reduced_chi_square": _plain(validation.reduced_chi_square),
+        "fitted": _plain(validation.fitted),
+        "coverage": _plain(validation.coverage),
+        "level": validation.level,
+        "freed": dict(validation.freed),
         "one_step": None
         if ahead is None
         else {
-            "sentence": one_step_sentence(found),
+            "sentence": one_step_sentence(validation),
             "mean_square": _plain(ahead.mean_square),
             "disturbance": ahead.disturbance,
             "probability": _plain(ahead.probability),
         },
-        "no_one_step": None if found.no_one_step is None else one_step_sentence(found),
+        "no_one_step": None if validation.no_one_step is None else one_step_sentence(validation),
         "series": rows,
-        "notes": list(validation_notes(found)),
+        "notes": list(validation_notes(validation)),
     }
 
 
-def cross_validation_mapping(found: CrossValidationData) -> dict[str, Any]:
+def cross_validation_mapping(validation: CrossValidationData) -> dict[str, Any]:
     """Return a cross-validation for a JSON file; None for unknown values."""
     return {
         "format": FORMAT,
-        "by": found.by,
-        "status": found.status.value,
-        "sentence": cross_validation_sentence(found),
-        "mean_square": _plain(found.mean_square),
-        "fitted": _plain(found.fitted),
-        "fit_percent": _plain(found.fit_percent),
+        "by": validation.by,
+        "status": validation.status.value,
+        "sentence": cross_validation_sentence(validation),
+        "mean_square": _plain(validation.mean_square),
+        "fitted": _plain(validation.fitted),
+        "fit_percent": _plain(validation.fit_percent),
         "folds": [
             {
                 "fold": fold.name,
                 "failure": fold.failure,
                 "mean_square": _plain(_mean_square(fold)),
-                "estimates": dict(zip(found.keys, map(_plain, fold.vector.tolist()), strict=True)),
+                "estimates": dict(
+                    zip(validation.keys, map(_plain, fold.vector.tolist()), strict=True)
+                ),
                 "experiments": list(fold.experiments),
                 "observables": list(fold.observables),
                 **{
@@ -314,7 +316,7 @@ def cross_validation_mapping(found: CrossValidationData) -> dict[str, Any]:
                     for name in ("times", "measured", "predicted", "residuals")
                 },
             }
-            for fold in found.folds
+            for fold in validation.folds
         ],
     }
 
@@ -323,11 +325,11 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def fold_table(found: CrossValidationData) -> pd.DataFrame:
+def fold_table(validation: CrossValidationData) -> pd.DataFrame:
     """Return one row for each part that was left out, with the estimates from the rest."""
     import pandas as pd
 
-    columns = ["fold", "measurements", "mean_square", "failure", *found.keys]
+    columns = ["fold", "measurements", "mean_square", "failure", *validation.keys]
     return pd.DataFrame(
         [
             {
@@ -335,9 +337,9 @@ def fold_table(found: CrossValidationData) -> pd.DataFrame:
                 "measurements": len(fold.times),
                 "mean_square": _mean_square(fold),
                 "failure": fold.failure,
-                **dict(zip(found.keys, fold.vector.tolist(), strict=True)),
+                **dict(zip(validation.keys, fold.vector.tolist(), strict=True)),
             }
-            for fold in found.folds
+            for fold in validation.folds
         ],
         columns=columns,
     )
@@ -347,34 +349,34 @@ def _mean_square(fold: Fold) -> float:
     return float(np.mean(fold.residuals**2)) if len(fold.times) else math.nan
 
 
-def cross_validation_sentence(found: CrossValidationData) -> str:
+def cross_validation_sentence(validation: CrossValidationData) -> str:
     """Return a sentence on how well the rest of the data predicts each part."""
-    if not found.folds:
-        return f"Left out by {found.by}: no part was predicted."
-    parts = counted(len(found.folds), "part")
+    if not validation.folds:
+        return f"Left out by {validation.by}: no part was predicted."
+    parts = counted(len(validation.folds), "part")
     return (
-        f"Left out by {found.by}, {parts}: the mean square of residuals is "
-        f"{significant(found.mean_square, DIGITS)} variances of the noise, that of the fit "
-        f"{significant(found.fitted, DIGITS)}; the fit is {found.fit_percent:.1f} %."
+        f"Left out by {validation.by}, {parts}: the mean square of residuals is "
+        f"{significant(validation.mean_square, DIGITS)} variances of the noise, that of the fit "
+        f"{significant(validation.fitted, DIGITS)}; the fit is {validation.fit_percent:.1f} %."
     )
 
 
-def cross_validation_notes(found: CrossValidationData) -> Iterator[str]:
+def cross_validation_notes(validation: CrossValidationData) -> Iterator[str]:
     """Yield the parts that could not be predicted, and how the work ended."""
-    for fold in found.folds:
+    for fold in validation.folds:
         if fold.failure:
             yield f"{fold.name}: {fold.failure}"
-    if found.status is not Status.CONVERGED:
+    if validation.status is not Status.CONVERGED:
         yield "the work ended before all parts were predicted"
 
 
-def cross_validation_text(found: CrossValidationData) -> str:
+def cross_validation_text(validation: CrossValidationData) -> str:
     """Return a cross-validation as text."""
-    table_of_folds = fold_table(found).drop(columns="failure")
+    table_of_folds = fold_table(validation).drop(columns="failure")
     rows = [{str(k): v for k, v in row.items()} for row in table_of_folds.to_dict("records")]
     table = ""
     if rows:
         titles = {str(name): str(name) for name in rows[0]} | {"mean_square": "square"}
         table = f"{_table_text(rows, titles)}\n\n"
-    notes = "".join(f"\nnote: {note}" for note in cross_validation_notes(found))
-    return f"{table}{cross_validation_sentence(found)}{notes}"
+    notes = "".join(f"\nnote: {note}" for note in cross_validation_notes(validation))
+    return f"{table}{cross_validation_sentence(validation)}{notes}"

@@ -297,8 +297,8 @@ def design(
     other, other_result, at = _begun(against, None, None)
     also = other_result is not None if existing is None else bool(existing)
     of_other = _knowledge(other_result, at[None], at, region, also)
-    found = plan_discrimination(request, known, other, of_other, observables, vary, noise)
-    return Design(**vars(found))
+    measurements = plan_discrimination(request, known, other, of_other, observables, vary, noise)
+    return Design(**vars(measurements))
 
 
 def _knowledge(
@@ -372,29 +372,29 @@ def _region(
         if region is Region.PROFILE:
             profiles = result.profiles or result.profile(time_limit=time_limit, jobs=jobs)
             inside = [p.vectors[p.deviances <= profiles.limit] for p in profiles.profiles]
-            found = np.concatenate([vector[None], *inside])
+            vectors = np.concatenate([vector[None], *inside])
         elif region is Region.BOOTSTRAP:
-            found = result.bootstrap(samples, seed=seed, time_limit=time_limit, jobs=jobs).vectors
+            vectors = result.bootstrap(samples, seed=seed, time_limit=time_limit, jobs=jobs).vectors
         else:
             draws = max(samples, 200)
             posterior = result.sample(draws, 2, seed=seed, time_limit=time_limit, jobs=jobs)
-            found = posterior.vectors
+            vectors = posterior.vectors
     else:
         region = Region.GIVEN
-        given = getattr(over, "vectors", over)
+        source = getattr(over, "vectors", over)
         try:
-            found = np.atleast_2d(np.asarray(given, dtype=float))
+            vectors = np.atleast_2d(np.asarray(source, dtype=float))
         except (TypeError, ValueError):
             raise InputError(
                 "over: expected a name such as 'profile', or vectors of unknowns, got "
                 f"{shown(over)}"
             ) from None
-        if found.shape[-1] != len(vector) or found.ndim != 2 or not np.isfinite(found).all():
+        if vectors.shape[-1] != len(vector) or vectors.ndim != 2 or not np.isfinite(vectors).all():
             raise InputError(
                 f"over: expected vectors of {len(vector)} finite unknowns, got the shape "
-                f"{found.shape}"
+                f"{vectors.shape}"
             )
-    if not len(found):
+    if not len(vectors):
         raise InputError(f"over: there are no samples of the {over}; give it more time")
-    chosen = np.unique(np.linspace(0, len(found) - 1, min(samples, len(found))).astype(int))
-    return region, np.asarray(found[chosen], dtype=float)
+    chosen = np.unique(np.linspace(0, len(vectors) - 1, min(samples, len(vectors))).astype(int))
+    return region, np.asarray(vectors[chosen], dtype=float)

@@ -89,7 +89,7 @@ def params_of(result: ResultData) -> Params:
 
 
 def _estimate(row: Row, correl: Mapping[str, float]) -> ParameterEstimate:
-    given = None if row.unknown is None else row.unknown.parameter
+    parameter = None if row.unknown is None else row.unknown.parameter
     limits = (row.ci_low, row.ci_high)
     return ParameterEstimate(
         name=row.key,
@@ -97,9 +97,9 @@ def _estimate(row: Row, correl: Mapping[str, float]) -> ParameterEstimate:
         stderr=row.std_error if math.isfinite(row.std_error) else None,
         ci=None if any(map(math.isnan, limits)) else limits,
         vary=row.estimated,
-        min=row.estimate if given is None else given.lower,
-        max=row.estimate if given is None else given.upper,
-        init_value=row.estimate if given is None else given.guess,
+        min=row.estimate if parameter is None else parameter.lower,
+        max=row.estimate if parameter is None else parameter.upper,
+        init_value=row.estimate if parameter is None else parameter.guess,
         correl=correl,
         unit=row.unit,
         note=row.note,

@@ -183,12 +183,12 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
             others=self._other_vectors,
         )
 
-    def _plain_vector(self, what: str) -> Array:
+    def _plain_vector(self, subject: str) -> Array:
         """Return the unknowns of the best solution, unless it is on shooting nodes."""
         if self.best.nodes is not None:
             raise InputError(
                 "the trajectories of this answer begin anew at shooting nodes, or obey constraints"
-                f" beside the data: {what} needs trajectories from one integration each"
+                f" beside the data: {subject} needs trajectories from one integration each"
             )
         return np.asarray(self.best.vector, dtype=float)
 
@@ -254,8 +254,8 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
         others = [s.vector for s in self.solutions[1:] if s.nodes is None]
         texts = [expressions] if isinstance(expressions, str) else expressions
         with interruptible(control):
-            found = profile_all(self.problem, vector, level, control, keys, texts, others)
-        return Profiles(**vars(found))
+            profiles = profile_all(self.problem, vector, level, control, keys, texts, others)
+        return Profiles(**vars(profiles))
 
     def with_profiles(self, profiles: ProfilesData | None) -> Result:
         """Return the same result with these profiles in its report and its file."""

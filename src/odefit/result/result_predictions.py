@@ -232,7 +232,7 @@ class ResultPredictions:
         if result.best.nodes is not None:
             raise refused_on_nodes("predictions")
         runs = _runs_with_data(result, data)
-        found = validated(
+        validation = validated(
             result.problem,
             result.best.vector,
             runs,
@@ -240,7 +240,7 @@ class ResultPredictions:
             level=level,
             one_step=one_step,
         )
-        return Validation(**vars(found))
+        return Validation(**vars(validation))
 
     def cross_validate(
         self,
@@ -282,7 +282,7 @@ class ResultPredictions:
         result = _data(self)
         if result.best.nodes is not None:
             raise refused_on_nodes("predictions")
-        found = cross_validated(
+        validation = cross_validated(
             result.problem,
             result.best.vector,
             by,
@@ -295,7 +295,7 @@ class ResultPredictions:
             progress=progress,
             stop=stop,
         )
-        return CrossValidation(**vars(found))
+        return CrossValidation(**vars(validation))
 
 
 def _runs_with_data(result: ResultData, data: Any) -> list[Any]:

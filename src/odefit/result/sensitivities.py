@@ -197,7 +197,7 @@ def sensitivity(
         if ranges is not None or draws is not None or samples is not None:
             raise InputError("ranges, draws and samples: a local analysis has none of these")
         vector = _point(source, values)
-        found = local_indices(asked, forward, vector)
+        calculated = local_indices(asked, forward, vector)
     else:
         if values is not None:
             raise InputError("values: a global analysis varies the unknowns over their ranges")
@@ -209,8 +209,8 @@ def sensitivity(
         spread = over_ranges(problem, ranges) if draws is None else over_draws(_drawn(draws))
         control = control_of(seed, time_limit, None, None, progress, None, stop, None)
         indices = morris_indices if kind == "morris" else sobol_indices
-        found = indices(asked, forward, spread, count, level, control)
-    return Sensitivities(kind, problem.keys, tuple(asked.numbers), found, problem.time_unit)
+        calculated = indices(asked, forward, spread, count, level, control)
+    return Sensitivities(kind, problem.keys, tuple(asked.numbers), calculated, problem.time_unit)
 
 
 def _point(source: Problem | Result, values: Mapping[str, float] | None) -> Array:
@@ -220,8 +220,8 @@ def _point(source: Problem | Result, values: Mapping[str, float] | None) -> Arra
             raise InputError(f"the result has no solution: {source.message}")
         if source.best.nodes is not None:
             raise refused_on_nodes("local sensitivities")
-        given = dict(zip(source.problem.keys, map(float, source.best.vector), strict=True))
-        return source.problem.vector({**given, **(values or {})})
+        known = dict(zip(source.problem.keys, map(float, source.best.vector), strict=True))
+        return source.problem.vector({**known, **(values or {})})
     return chosen_values(source, values or {})[1]
 
 

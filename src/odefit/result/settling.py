@@ -66,10 +66,10 @@ def settled(result: ResultData, observables: Sequence[str] | str | None, times: 
         variance = 1.0
     scale = 1.0 if best.log_likelihood is not None else variance
     limit = result.value_of(best) + scale * quantile_of(0.95, np.inf) ** 2
-    told = [s for s in result.fitting if s.nodes is None]
+    plain = [s for s in result.fitting if s.nodes is None]
     within = [s for s in result.solutions if s.nodes is None and result.value_of(s) <= limit]
     # A result that lists the solutions that fit has no others: further ends belong to these.
-    fitting = told if len(told) > 1 else within
+    fitting = plain if len(plain) > 1 else within
     if len(fitting) < 2:
         raise InputError("settle: only one solution fits, so there is nothing to distinguish")
     vectors = [np.asarray(s.vector, dtype=float) for s in fitting]
@@ -118,13 +118,13 @@ def settling_of(
                 largest = _largest_states(problem, vectors, windows)
             noise[name] = ASSUMED_NOISE * (largest.get(name, 0.0) or 1.0)
     extended, known_names = with_observables(problem, names, noise)
-    found = settlement(extended, vectors, known_names, windows, variance, tuple(noise))
-    if found is None:
+    measurement = settlement(extended, vectors, known_names, windows, variance, tuple(noise))
+    if measurement is None:
         raise InputError(
             "settle: the solutions predict the same of all that may be measured; name other "
             "observables or times"
         )
-    return Settling(**vars(found))
+    return Settling(**vars(measurement))
 
 
 def _largest_states(

@@ -76,14 +76,14 @@ class Solution:
             fits = f"objective {self.objective:.6g}"
         else:
             fits = f"log-likelihood {self.log_likelihood:.6g}"
-        found = "from the equations"
+        origin = "from the equations"
         if self.hits:
-            found = f"{self.hits} start{'s' * (self.hits != 1)}"
+            origin = f"{self.hits} start{'s' * (self.hits != 1)}"
         values = [f"{key} = {value:.5g}" for key, value in self.parameters.items()]
         values += [f"{key} = {value:.5g} initially" for key, value in self.initial.items()]
         more = len(values) - MAX_VALUES
         shown = ", ".join(values[:MAX_VALUES]) + (f" and {more} more" if more > 0 else "")
-        return f"{fits}, {found}: {shown or 'nothing to estimate'}"
+        return f"{fits}, {origin}: {shown or 'nothing to estimate'}"
 
 
 class Solutions(tuple[Solution, ...]):
@@ -379,8 +379,8 @@ def values_at(problem: Problem, vector: Array) -> tuple[dict[str, float], dict[s
     conditions = problem.conditions
     parameters: dict[str, float] = {}
     for name, parameter in problem.parameters.items():
-        own = parameter.per_experiment and len(conditions) > 1
-        for key in [f"{name}[{c.name}]" for c in conditions] if own else [name]:
+        separate = parameter.per_experiment and len(conditions) > 1
+        for key in [f"{name}[{c.name}]" for c in conditions] if separate else [name]:
             value = unknowns.get(key, parameter.fixed)
             if value is not None:
                 parameters[key] = value
@@ -388,9 +388,13 @@ def values_at(problem: Problem, vector: Array) -> tuple[dict[str, float], dict[s
     initial: dict[str, float] = {}
     for state in problem.model.states:
         values = [float(Binding([c.initial[state]], c.scalars)(vector)[0]) for c in conditions]
-        given = problem.initial.get(state)
-        own = isinstance(given, Parameter) and given.per_experiment and len(conditions) > 1
-        if len(set(values)) == 1 and not own:
+        value_given = problem.initial.get(state)
+        separate = (
+            isinstance(value_given, Parameter)
+            and value_given.per_experiment
+            and len(conditions) > 1
+        )
+        if len(set(values)) == 1 and not separate:
             initial[state] = values[0]
         else:
             names = [f"{state}[{c.name}]" for c in conditions]

@@ -52,23 +52,23 @@ def check_values(result: ResultData) -> None:
         _check_nodes(place, solution)
 
 
-def check_repeated(given: Mapping[str, Any], again: Mapping[str, Any]) -> None:
+def check_repeated(read: Mapping[str, Any], again: Mapping[str, Any]) -> None:
     """Check that what a file repeats is what it says elsewhere.
 
     `again` is made of the result that the file holds; a ValueError has the key of a difference.
     """
     for key in REPEATED:
-        if key in given and given[key] != again.get(key):
+        if key in read and read[key] != again.get(key):
             raise ValueError(f"{key}: differs from what the other parts of the file say")
 
 
-def _check_table(place: str, given: Mapping[str, float], expected: Mapping[str, float]) -> None:
-    if {*given} != {*expected}:
+def _check_table(place: str, table: Mapping[str, float], expected: Mapping[str, float]) -> None:
+    if {*table} != {*expected}:
         raise ValueError(f"{place}: expected values of {', '.join(expected) or 'nothing'}")
     for key, value in expected.items():
-        both = math.isnan(value) and math.isnan(given[key])
-        if not (both or math.isclose(given[key], value, rel_tol=CLOSENESS)):
-            raise ValueError(f"{place}.{key}: {given[key]:g} is not the {value:g} of the unknowns")
+        both = math.isnan(value) and math.isnan(table[key])
+        if not (both or math.isclose(table[key], value, rel_tol=CLOSENESS)):
+            raise ValueError(f"{place}.{key}: {table[key]:g} is not the {value:g} of the unknowns")
 
 
 def _check_nodes(place: str, solution: Solution) -> None:

@@ -96,12 +96,12 @@ def read_result(path: str | Path) -> ResultData:
         text = (content or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 text; {REMEDY}") from error
-    for what, count, most in (
+    for entries, count, most in (
         ("keys", text.count('":'), MAX_KEYS),
         ("values", text.count(","), MAX_VALUES),
     ):
         if count > most:
-            raise InputError(f"{path}: has {count} {what}, and {most} are read at most")
+            raise InputError(f"{path}: has {count} {entries}, and {most} are read at most")
     try:
         data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
@@ -111,12 +111,12 @@ def read_result(path: str | Path) -> ResultData:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON; a key that occurs twice is a ValueError."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in found if keys.count(key) > 1)
+        twice = next(key for key in content if keys.count(key) > 1)
         raise ValueError(f"the key {shown(twice)} occurs twice in one object")
-    return found
+    return content
 
 
 def _no_constant(name: str) -> float:
@@ -187,12 +187,12 @@ def from_mapping(data: Any, source: str = "result") -> ResultData:
             f"({', '.join(problem.keys)}); {REMEDY}"
         )
     repeated = {*KEYS} - {f.name for f in fields(ResultData)}
-    given = {key: value for key, value in data.items() if key not in repeated}
+    content = {key: value for key, value in data.items() if key not in repeated}
     try:
-        if "uncertainty" in given:
-            given["uncertainty"] = _in_order(given["uncertainty"])
-        result: ResultData = _converter().structure(given | {"problem": problem}, ResultData)
-        if "notices" not in given:
+        if "uncertainty" in content:
+            content["uncertainty"] = _in_order(content["uncertainty"])
+        result: ResultData = _converter().structure(content | {"problem": problem}, ResultData)
+        if "notices" not in content:
             result = replace(result, notices=notices_of_sentences(result))
         check_shapes(result)
         check_values(result)
@@ -242,13 +242,13 @@ def _in_order(uncertainty: Any) -> Any:
     """Return the uncertainty with lists, in the order of its keys, in place of tables by key."""
     if not isinstance(uncertainty, Mapping):
         return uncertainty
-    keys, found = uncertainty.get("keys"), dict(uncertainty)
+    keys, content = uncertainty.get("keys"), dict(uncertainty)
     for name in BY_KEY:
-        table = found.get(name)
+        table = content.get(name)
         if not (isinstance(table, Mapping) and isinstance(keys, list) and [*table] == keys):
             raise ValueError(f"uncertainty.{name}: expected a value for each unknown")
-        found[name] = [*table.values()]
-    return found
+        content[name] = [*table.values()]
+    return content
 
 
 # Values and plain values -----------------------------------------------------------------------

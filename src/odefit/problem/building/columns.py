@@ -48,7 +48,7 @@ NO_COLUMNS = Columns(np.zeros(0), {}, {})
 
 def used_columns(model: Model) -> set[str]:
     """Return the names of all data columns that `model` uses."""
-    beside = (f"{o}_{what}" for o in model.observables for what in ("sd", "cens"))
+    beside = (f"{o}_{suffix}" for o in model.observables for suffix in ("sd", "cens"))
     return {TIME, *model.observables, *model.inputs, *beside}
 
 
@@ -115,10 +115,10 @@ def read_columns(
         if name not in table:
             issues.error(place, f"no column '{name}' for the input of that name in [inputs]")
     inputs = {
-        name: given
+        name: signal
         for name in model.inputs
         if name in columns
-        and (given := _input(name, model, times, columns[name], place, issues)) is not None
+        and (signal := _input(name, model, times, columns[name], place, issues)) is not None
     }
     series = {
         name: measured
@@ -314,8 +314,8 @@ def _input(
             "field empty",
         )
         return None
-    given = np.isfinite(column)
-    knots, values = times[given], column[given]
+    filled = np.isfinite(column)
+    knots, values = times[filled], column[filled]
     if not len(knots):
         if not issues.has_errors(at):
             issues.error(at, "the input has no values")

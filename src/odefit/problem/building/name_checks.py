@@ -154,8 +154,8 @@ class Names:
                     f"there is no state '{name}' in [ode]{did_you_mean(str(name), known)}",
                 )
         for state in model.states:
-            given = [state in e.initial for e in self._experiments]
-            everywhere = bool(given) and all(given)
+            set_in = [state in e.initial for e in self._experiments]
+            everywhere = bool(set_in) and all(set_in)
             if state not in self._initial and not everywhere and state not in meant:
                 issues.error(
                     f"[initial] {state}",
@@ -213,9 +213,9 @@ class Names:
 
     def _check_experiment_constants(self, experiment: Experiment, place: str) -> None:
         model, issues = self._model, self._issues
-        given = {k: v for k, v in experiment.constants.items() if isinstance(v, Expression)}
-        computed = {name for name, value in given.items() if value.names}
-        for name, value in given.items():
+        constants = {k: v for k, v in experiment.constants.items() if isinstance(v, Expression)}
+        computed = {name for name, value in constants.items() if value.names}
+        for name, value in constants.items():
             at = f"{place} constants.{name}"
             check_name(name, f"{place} constants", issues)
             if name in {*model.ode, *model.algebraic, *model.inputs, TIME}:

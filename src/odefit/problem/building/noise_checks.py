@@ -81,13 +81,13 @@ def _check_information(
     alike: list[str] = []
     measured = 0
     for name in model.observables:
-        given = [c.series[name] for c in conditions if name in c.series]
-        values = [v for s in given for v in s.values.tolist()]
+        all_series = [c.series[name] for c in conditions if name in c.series]
+        values = [v for s in all_series for v in s.values.tolist()]
         sd = noise.get(name, Noise()).sd
         scatter = sd.names & unknown if isinstance(sd, Expression) else set()
         for expression in noise.get(name, Noise()).expressions:
             names_used |= expression.names if expression is not sd else frozenset()
-        if values and all(s.censored is not None and s.censored.all() for s in given):
+        if values and all(s.censored is not None and s.censored.all() for s in all_series):
             censored[name] = {*scatter, *({name} & estimated)}
         else:
             names_used |= scatter
@@ -134,9 +134,9 @@ def with_missing_sds(
                 "an infinite weight; fill the field",
             )
             return replace(series, sds=np.where(missing, 1.0, series.sds))
-        given = noise.relative * np.abs(series.values)
+        defaults = noise.relative * np.abs(series.values)
     elif isinstance(noise.sd, float):
-        given = np.full(len(missing), noise.sd)
+        defaults = np.full(len(missing), noise.sd)
     elif noise.sd is None:
         others = int(missing.sum()) - 1
         more = f" (and {others} more)" if others else ""
@@ -149,7 +149,7 @@ def with_missing_sds(
         return replace(series, sds=np.where(missing, 1.0, series.sds))
     else:
         return series
-    return replace(series, sds=np.where(missing, given, series.sds))
+    return replace(series, sds=np.where(missing, defaults, series.sds))
 
 
 def _check_complete(

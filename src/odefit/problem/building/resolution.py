@@ -256,17 +256,17 @@ class _Resolution:
     def _warn_of_short_inputs(
         self, inputs: Mapping[str, Input], t0: float, end: float, place: str
     ) -> None:
-        for name, given in inputs.items():
-            if given.times[0] > t0:
+        for name, signal in inputs.items():
+            if signal.times[0] > t0:
                 self.issues.warn(
                     place,
-                    f"input '{name}' starts at t = {given.times[0]:g}, after t0 = {t0:g}; "
+                    f"input '{name}' starts at t = {signal.times[0]:g}, after t0 = {t0:g}; "
                     "its first value is used before",
                 )
-            if given.interpolation != "constant" and given.times[-1] < end:
+            if signal.interpolation != "constant" and signal.times[-1] < end:
                 self.issues.warn(
                     place,
-                    f"input '{name}' ends at t = {given.times[-1]:g}, but there are measurements "
+                    f"input '{name}' ends at t = {signal.times[-1]:g}, but there are measurements "
                     f"until t = {end:g}; its last value is used after",
                 )
 
@@ -274,14 +274,14 @@ class _Resolution:
         """Return the parameters and constants of `experiment`, free of references to each other."""
         scalars: dict[str, Bound] = dict.fromkeys(self.names.extra_constants, 0.0)
         scalars.update(self.model.constants)
-        given = {k: v for k, v in experiment.constants.items() if isinstance(v, Expression)}
+        constants = {k: v for k, v in experiment.constants.items() if isinstance(v, Expression)}
         for name, parameter in self.parameters.items():
-            if name not in given:
+            if name not in constants:
                 scalars[name] = self._lookup("parameter", name, parameter, experiment.name)
-        for name, expression in given.items():
+        for name, expression in constants.items():
             if expression.constant is not None:
                 scalars[name] = expression.constant
-        computed = {k: self._reduced(v, scalars) for k, v in given.items() if v.names}
+        computed = {k: self._reduced(v, scalars) for k, v in constants.items() if v.names}
         return {**scalars, **computed}
 
     def _initial_value(

@@ -53,18 +53,18 @@ def revised(
             issues.error("free", f"{key!r} is also fixed; keep one of the two")
         elif target := revision._target(key, "free"):
             revision._free(target, rebounded=key in pairs)
-    for key, given in pairs.items():
-        pair = revision._pair(key, given)
+    for key, setting in pairs.items():
+        pair = revision._pair(key, setting)
         target = revision._target(key, "bounds")
         if pair is not None and target is not None and revision._estimable(target, "bounds"):
             revision._change(target, partial(_bounded, low=pair[0], high=pair[1]))
-    for key, given in issues.items("guess", guess or {}):
-        value = finite_number(given, f"guess {key}", issues)
+    for key, setting in issues.items("guess", guess or {}):
+        value = finite_number(setting, f"guess {key}", issues)
         target = revision._target(key, "guess")
         if value is not None and target is not None and revision._estimable(target, "guess"):
             revision._change(target, partial(replace, guess=value))
-    for key, given in fixed.items():
-        value = finite_number(given, f"fix {key}", issues)
+    for key, setting in fixed.items():
+        value = finite_number(setting, f"fix {key}", issues)
         target = revision._target(key, "fix")
         if value is not None and target is not None:
             revision._fix(target, value)
@@ -125,17 +125,21 @@ class _Revision:
             experiment = None
         return Target(key, name, experiment)
 
-    def _pair(self, key: str, given: Any) -> tuple[float, float] | None:
+    def _pair(self, key: str, limits: Any) -> tuple[float, float] | None:
         """Return a pair of bounds, or None with the reason noted."""
         place = f"bounds {key}"
-        if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence) or len(given) != 2:
+        if (
+            isinstance(limits, (str, Mapping))
+            or not isinstance(limits, Sequence)
+            or len(limits) != 2
+        ):
             self.issues.error(
-                place, f"expected a pair such as (0.0, 1.0), with None for no bound, got {given!r}"
+                place, f"expected a pair such as (0.0, 1.0), with None for no bound, got {limits!r}"
             )
             return None
         low, high = (
             open_end if end is None else finite_number(end, place, self.issues, infinite=True)
-            for end, open_end in zip(given, (-math.inf, math.inf), strict=True)
+            for end, open_end in zip(limits, (-math.inf, math.inf), strict=True)
         )
         return None if low is None or high is None else (low, high)
 
@@ -149,20 +153,20 @@ class _Revision:
         if experiment is not None and name in self.parameters:
             self._free_in_one(target, experiment)
             return
-        given = self.parameters.get(name) or self._initial(target)
-        if isinstance(given, Parameter):
+        present = self.parameters.get(name) or self._initial(target)
+        if isinstance(present, Parameter):
             if not rebounded:
-                self._check_open(target.key, given)
+                self._check_open(target.key, present)
             self._change(target, _freed)
             return
-        if given is not None and given.constant is None:
+        if present is not None and present.constant is None:
             self.issues.error(
                 "free",
-                f"the initial value of '{name}' is {str(given)!r}; free the names in that "
+                f"the initial value of '{name}' is {str(present)!r}; free the names in that "
                 "expression, or give a number instead of it",
             )
             return
-        start = Parameter(guess=None if given is None else given.constant)
+        start = Parameter(guess=None if present is None else present.constant)
         if experiment is None:
             self.initial[name] = start
         else:

@@ -128,10 +128,10 @@ _ZONES = "some of times, origin, t0 and events have a time zone, and others have
 
 def _with_origin(experiment: Experiment, place: str, issues: Issues) -> Experiment:
     """Return an experiment whose origin is a date of Python, or None."""
-    given = experiment.origin
-    origin = moment(given)
-    if given is not None and origin is None:
-        issues.error(f"{place} origin", f"expected a date such as 2024-01-31, got {shown(given)}")
+    stated = experiment.origin
+    origin = moment(stated)
+    if stated is not None and origin is None:
+        issues.error(f"{place} origin", f"expected a date such as 2024-01-31, got {shown(stated)}")
     return replace(experiment, origin=origin)
 
 
@@ -269,8 +269,8 @@ def _listed(values: Any) -> list[Any]:
 
 def time_column(experiment: Experiment, table: Mapping[str, Any]) -> str | None:
     """Return the name that the data have for the times."""
-    given = experiment.columns.get(TIME, experiment.time)
-    if given in table:
-        return given
+    name = experiment.columns.get(TIME, experiment.time)
+    if name in table:
+        return name
     names = list(table)
     return next(iter(_named(names, NAMES_OF_TIME) or _named(names, NAMES_OF_DATES)), None)

@@ -131,11 +131,11 @@ class DoseEvents:
     def _infused(self, record: Record, state: str) -> bool:
         if record.rate or record.duration:
             return True
-        given = (self._doses.duration, self._doses.rate)
-        return not self._columns and any(of_state(v, state) is not None for v in given)
+        settings = (self._doses.duration, self._doses.rate)
+        return not self._columns and any(of_state(v, state) is not None for v in settings)
 
-    def _of(self, what: Literal["lag", "bioavailability", "duration", "rate"], state: str) -> Any:
-        quantity = of_state(getattr(self._doses, what), state)
+    def _of(self, name: Literal["lag", "bioavailability", "duration", "rate"], state: str) -> Any:
+        quantity = of_state(getattr(self._doses, name), state)
         return (
             quantity if quantity is None or quantity.constant is None else float(quantity.constant)
         )
@@ -162,8 +162,8 @@ class DoseEvents:
                 )
             return []
         amount = None if self._infused(record, state) else self._amount(record, state)
-        given = [record.time + k * interval for k in range(record.additional + 1)]
-        times = [combined(time, "+", lag) for time in given]
+        nominal = [record.time + k * interval for k in range(record.additional + 1)]
+        times = [combined(time, "+", lag) for time in nominal]
         return [
             Arrival(
                 record=record,
@@ -185,8 +185,8 @@ class DoseEvents:
         if not self._infused(record, state):
             return 0.0, 0.0
         amount = self._amount(record, state)
-        given, length = record.rate, record.duration
-        own_rate = given if given is not None and given > 0 else None
+        rate, length = record.rate, record.duration
+        own_rate = rate if rate is not None and rate > 0 else None
         total = record.amount or 0.0
         if own_rate and length and abs(own_rate * length - total) > SAME * total:
             self._issues.error(
@@ -194,15 +194,15 @@ class DoseEvents:
                 f"RATE = {own_rate:g} over DUR = {length:g} is not AMT = {total:g}; "
                 "keep one of RATE and DUR",
             )
-        if given is not None and given < 0:
-            modelled: Literal["rate", "duration"] = "rate" if given == -1 else "duration"
+        if rate is not None and rate < 0:
+            modelled: Literal["rate", "duration"] = "rate" if rate == -1 else "duration"
             value = self._of(modelled, state)
-            if given not in (-1, -2) or value is None:
+            if rate not in (-1, -2) or value is None:
                 self._issues.error(
                     record.place,
-                    f'RATE = {given:g} needs doses = {{ {modelled} = "EXPRESSION" }}'
-                    if given in (-1, -2)
-                    else f"expected a rate, 0, -1 or -2 in RATE, got {given:g}",
+                    f'RATE = {rate:g} needs doses = {{ {modelled} = "EXPRESSION" }}'
+                    if rate in (-1, -2)
+                    else f"expected a rate, 0, -1 or -2 in RATE, got {rate:g}",
                 )
                 return 0.0, 0.0
         elif own_rate:
@@ -310,7 +310,7 @@ class DoseEvents:
         )
 
     def _begin_steady(
-        self, record: Record, records: Sequence[Record], t0: float, found: Course
+        self, record: Record, records: Sequence[Record], t0: float, course: Course
     ) -> None:
         """Start the subject in the steady state of a repeated dose or a constant infusion."""
         state = self._target(record, quiet=True)
@@ -326,7 +326,7 @@ class DoseEvents:
                 "in the steady state), or write the doses that lead there as records (ADDL, II)",
             )
             return
-        if found.steady_state is not False:
+        if course.steady_state is not False:
             self._issues.error(record.place, "SS = 1 in two rows of one subject; keep one of them")
             return
         if record.rate and not record.amount:
@@ -337,16 +337,16 @@ class DoseEvents:
                     "neither II nor ADDL",
                 )
             name = self.infusions[state]
-            found.steady_state, found.constants[name] = True, record.rate
-            found.events.append(Event((record.time,), {name: 0.0}))
+            course.steady_state, course.constants[name] = True, record.rate
+            course.events.append(Event((record.time,), {name: 0.0}))
             return
         if not record.interval:
             message = "SS = 1 needs II, the interval between the doses before"
             self._issues.error(record.place, message)
             return
-        self._cycle(record, state, record.interval, found)
+        self._cycle(record, state, record.interval, course)
 
-    def _cycle(self, record: Record, state: str, period: float, found: Course) -> None:
+    def _cycle(self, record: Record, state: str, period: float, course: Course) -> None:
         lag = self._of("lag", state)
         begin: Quantity = 0.0 if lag is None else lag
         if not self._infused(record, state):
@@ -358,7 +358,7 @@ class DoseEvents:
                 amount = parse(f"{as_text(amount)}/{shorter}")
                 begin = parse(f"{as_text(begin)}*{shorter}")
             event = Event((begin,), {state: f"{state} + {as_text(amount)}"})
-            found.steady_state = Cycle(period, (event,))
+            course.steady_state = Cycle(period, (event,))
             return
         name = self.infusions[state]
         rate, length = self._rate_and_length(record, state)
@@ -376,10 +376,10 @@ class DoseEvents:
         off = begin + length - running * period
         times = sorted({t for t in (begin, off) if t < period})
         events = [Event((t,), {name: rate * (running + (t >= begin) - (t >= off))}) for t in times]
-        found.steady_state = Cycle(period, tuple(events))
-        found.constants[name] = rate * running
+        course.steady_state = Cycle(period, tuple(events))
+        course.constants[name] = rate * running
         ends = [record.time + begin + length - j * period for j in range(running, 0, -1)]
-        found.running[name] = [(end, rate) for end in ends]
+        course.running[name] = [(end, rate) for end in ends]
 
     def _check_lag(self, lag: float, period: float, record: Record) -> None:
         if not 0.0 <= lag < period:

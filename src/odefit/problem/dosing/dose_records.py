@@ -64,12 +64,12 @@ class Record:
 class LongTable:
     """The data of an experiment as records.
 
-    Expressions refer to the names in `wanted`. Columns with these names are `covariates`, which
+    Expressions refer to the names in `needed`. Columns with these names are `covariates`, which
     become constants. `usable` is true if the columns can be read.
     """
 
     def __init__(
-        self, experiment: Experiment, model: Model, wanted: set[str], issues: Issues
+        self, experiment: Experiment, model: Model, needed: set[str], issues: Issues
     ) -> None:
         self._experiment, self._model, self._issues = experiment, model, issues
         self.place = data_place(experiment)
@@ -96,7 +96,7 @@ class LongTable:
             self._missing_column("by", by)
         elif self._time is not None:
             self.usable = self._find_observables()
-        self._find_others(wanted)
+        self._find_others(needed)
 
     def subjects(self) -> dict[str, list[Record]]:
         """Return the records of each subject by the text of its ID, in the order of the table."""
@@ -116,8 +116,10 @@ class LongTable:
         for name, rows in self._texts.items():
             cell = str(self._columns[name][rows[0]]).strip()
             mark = "CENS" if name == self._roles.get("DV") else ""
-            what = remedy(cell, name, time=name == self._time, mark=mark)
-            self._error(rows[0], name, f"{shown(cell)} is not a number{_and_more(rows)}; {what}")
+            correction = remedy(cell, name, time=name == self._time, mark=mark)
+            self._error(
+                rows[0], name, f"{shown(cell)} is not a number{_and_more(rows)}; {correction}"
+            )
         return records
 
     def _refuse(self, message: str) -> bool:
@@ -156,8 +158,8 @@ class LongTable:
         return f"{unknown}{did_you_mean(role, ROLES)}; roles are: {', '.join(ROLES)}"
 
     def _find_roles(self) -> None:
-        given = dict(self._experiment.columns)
-        for role, name in given.items():
+        stated = dict(self._experiment.columns)
+        for role, name in stated.items():
             if role not in ROLES:
                 self._issues.error(f"{self.place} columns", self._unknown_role(role, name))
             elif name not in self._columns:
@@ -182,9 +184,9 @@ class LongTable:
         self._wide = [o for o in observables if o in self._columns]
         self._single: str | None = None
         self._codes: dict[str, str] = {}
-        given = self._experiment.observable
+        stated = self._experiment.observable
         if "DV" not in self._roles:
-            return not isinstance(given, (str, Mapping)) or self._refuse(
+            return not isinstance(stated, (str, Mapping)) or self._refuse(
                 "observable says what is measured in DV, but there is no such column; write "
                 'columns = { DV = "NAME" }, or leave observable out'
             )
@@ -194,23 +196,23 @@ class LongTable:
                 f"the columns '{dv}' and '{self._wide[0]}' both have measurements; remove or "
                 "rename one of them"
             )
-        if isinstance(given, Mapping):
-            self._codes = {str(k): str(v) for k, v in given.items()}
+        if isinstance(stated, Mapping):
+            self._codes = {str(k): str(v) for k, v in stated.items()}
             wrong = [v for v in self._codes.values() if v not in observables]
             if wrong:
                 return self._refuse(
                     f"observable names '{wrong[0]}', which is not an observable"
                     f"{did_you_mean(wrong[0], observables)}"
                 )
-        elif isinstance(given, str) and given in observables:
-            self._single = given
+        elif isinstance(stated, str) and stated in observables:
+            self._single = stated
             return True
-        elif isinstance(given, str) and given in self._columns:
-            self._roles["DVID"] = given
-        elif isinstance(given, str):
+        elif isinstance(stated, str) and stated in self._columns:
+            self._roles["DVID"] = stated
+        elif isinstance(stated, str):
             return self._refuse(
-                f"observable = {shown(given)} is neither an observable nor a column"
-                f"{did_you_mean(given, [*observables, *self._columns])}"
+                f"observable = {shown(stated)} is neither an observable nor a column"
+                f"{did_you_mean(stated, [*observables, *self._columns])}"
             )
         if len(observables) == 1:
             self._single = observables[0]
@@ -225,21 +227,21 @@ class LongTable:
             self._codes |= {name: name for name in observables}
         return True
 
-    def _find_others(self, wanted: set[str]) -> None:
+    def _find_others(self, needed: set[str]) -> None:
         model = self._model
         measured = [*model.observables, *([self._roles["DV"]] if "DV" in self._roles else ())]
-        used: set[str | None] = {f"{name}{what}" for name in measured for what in BESIDE}
+        used: set[str | None] = {f"{name}{suffix}" for name in measured for suffix in BESIDE}
         used |= {*self._roles.values(), *model.inputs, self._time, self._experiment.by}
         for name in self._columns:
             # The column that identifies subjects may be a quantity that differs, such as a dose.
             is_subject = name == self._experiment.by
             if (name in used and not is_subject) or not name:
                 continue
-            if name in wanted and name not in model.ode:
+            if name in needed and name not in model.ode:
                 self.covariates.append(name)
             elif not is_subject:
                 self._issues.warn(
-                    f"{self.place}, column {name}", f"not used{did_you_mean(name, wanted)}"
+                    f"{self.place}, column {name}", f"not used{did_you_mean(name, needed)}"
                 )
 
     def _row(self, row: int) -> str:
@@ -280,13 +282,15 @@ class LongTable:
             return None
         return number
 
-    def _whole(self, row: int, role: str, choices: Sequence[int] | None, what: str) -> int | None:
+    def _whole(
+        self, row: int, role: str, choices: Sequence[int] | None, expected: str
+    ) -> int | None:
         number = self._value(row, role)
         if number is None:
             return None
         if number.is_integer() and (number >= 0 if choices is None else number in choices):
             return int(number)
-        self._error(row, role, f"expected {what}, got {number:g}")
+        self._error(row, role, f"expected {expected}, got {number:g}")
         return None
 
     def _record(self, row: int) -> Record | None:
@@ -346,7 +350,7 @@ class LongTable:
 
     def _measured(self, row: int) -> dict[str, float]:
         if "DV" not in self._roles:
-            return self._values(row, [f"{n}{what}" for n in self._wide for what in BESIDE])
+            return self._values(row, [f"{n}{suffix}" for n in self._wide for suffix in BESIDE])
         dv = self._roles["DV"]
         value = self._value(row, "DV")
         code = self._censoring(row)
@@ -371,8 +375,8 @@ class LongTable:
         code = 0
         for role in ("CENS", "BLQ"):
             choices = (-1, 0, 1) if role == "CENS" else (0, 1)
-            what = "1 (below the limit), -1 (above it) or 0" if role == "CENS" else "0 or 1"
-            code = code or self._whole(row, role, choices, what) or 0
+            expected = "1 (below the limit), -1 (above it) or 0" if role == "CENS" else "0 or 1"
+            code = code or self._whole(row, role, choices, expected) or 0
         if code and self._value(row, "LIMIT") is not None:
             self._error(
                 row, "LIMIT", "values within an interval are not supported; leave the field empty"

@@ -46,8 +46,8 @@ def with_subjects(
     """
     subjects_made: list[Experiment] = []
     infusions: dict[str, str] = {}
-    for given in experiments:
-        experiment = _with_own_names(given, model, tables, issues)
+    for original in experiments:
+        experiment = _with_own_names(original, model, tables, issues)
         if not experiment.long:
             _refuse_pooling(experiment, model, issues)
             table = as_table(experiment.data) or {}
@@ -117,9 +117,11 @@ def _with_own_names(
         data.lines = experiment.data.lines
         renamed = data
     roles = {key: c for key, c in experiment.columns.items() if key not in columns}
-    kept = renamed if experiment.data is not UNREADABLE else UNREADABLE
+    new_data = renamed if experiment.data is not UNREADABLE else UNREADABLE
     by = experiment.by
-    return replace(experiment, data=kept, columns=roles, by=by if by is None else names.get(by, by))
+    return replace(
+        experiment, data=new_data, columns=roles, by=by if by is None else names.get(by, by)
+    )
 
 
 def _wanted(
@@ -127,14 +129,14 @@ def _wanted(
 ) -> set[str]:
     """Return the names in expressions that a column may supply."""
     doses = as_doses(experiment.doses, list(model.ode), "", Issues())
-    given: list[Any] = [*tables["initial"].values(), *experiment.initial.values()]
-    given += [*experiment.constants.values(), *expressions_of(doses)]
+    values: list[Any] = [*tables["initial"].values(), *experiment.initial.values()]
+    values += [*experiment.constants.values(), *expressions_of(doses)]
     for one in tables["noise"].values():
         fields = one if isinstance(one, Mapping) else getattr(one, "__dict__", {})
-        given += [fields.get(name) for name in ("sd", "dispersion", "correlation_time")]
+        values += [fields.get(name) for name in ("sd", "dispersion", "correlation_time")]
     for event in experiment.events:
-        given += event.expressions
-    names = {n for value in given for n in _names(value)}
+        values += event.expressions
+    names = {n for value in values for n in _names(value)}
     for section in (model.ode, model.algebraic, model.observables):
         names |= {n for e in section.values() for n in e.names}
     return names - {*tables["parameters"], *model.algebraic, TIME}
@@ -228,22 +230,22 @@ class _Subjects:
             self._events.find_infusions(records, self._taken)
         self._infusions.update(self._events.infusions)
         self._point_out_sentinels([r for records in subjects.values() for r in records])
-        kept = {
+        included = {
             key: not measured or any(r.values for r in records) for key, records in subjects.items()
         }
-        if not any(kept.values()):
+        if not any(included.values()):
             if not self._issues.has_errors(self._table.place):
                 message = "nothing is measured; expected values in a column DV, or in at least one"
                 have = ", ".join(self._model.observables)
                 self._issues.error(self._table.place, f"{message} of: {have}")
             return []
         for key in subjects:
-            if not kept[key]:
+            if not included[key]:
                 self._issues.warn(
                     f"{self._table.place}, {self._experiment.by} = {key}",
                     "the subject has no measured value, and is left out",
                 )
-        return [self._one(key, records) for key, records in subjects.items() if kept[key]]
+        return [self._one(key, records) for key, records in subjects.items() if included[key]]
 
     def _point_out_sentinels(self, records: Sequence[Record]) -> None:
         sentinels_found: dict[str, list[float]] = {}
@@ -254,30 +256,40 @@ class _Subjects:
         point_out_sentinels(sentinels_found, self._table.place, self._issues)
 
     def _one(self, key: str, records: list[Record]) -> Experiment:
-        given = self._experiment
-        by, place = given.by, self._table.place
+        table_run = self._experiment
+        by, place = table_run.by, self._table.place
         source = place if by is None else f"{place}, {by} = {key}"
-        t0 = None if given.t0 is None else finite_number(given.t0, f"{place} t0", self._issues)
+        t0 = (
+            None
+            if table_run.t0 is None
+            else finite_number(table_run.t0, f"{place} t0", self._issues)
+        )
         if t0 is None:
             t0 = min((r.time for r in records if math.isfinite(r.time)), default=0.0)
         course = self._events.course(records, t0)
-        if course.steady_state is not False and given.steady_state:
+        if course.steady_state is not False and table_run.steady_state:
             self._issues.error(source, "SS = 1 and steady_state are both given; keep one of them")
         return replace(
-            given,
-            name=given.name if by is None else _name(given.name, by, key),
+            table_run,
+            name=table_run.name if by is None else _name(table_run.name, by, key),
             data=self._data(records),
             t0=t0,
-            constants={**given.constants, **self._covariates(records, source), **course.constants},
-            events=(*given.events, *course.events),
-            steady_state=course.steady_state or given.steady_state,
+            constants={
+                **table_run.constants,
+                **self._covariates(records, source),
+                **course.constants,
+            },
+            events=(*table_run.events, *course.events),
+            steady_state=course.steady_state or table_run.steady_state,
             source=source,
             time=TIME,
             by=None,
             observable=None,
             columns={},
             doses=None,
-            origin=given.origin.get(key) if isinstance(given.origin, Mapping) else given.origin,
+            origin=table_run.origin.get(key)
+            if isinstance(table_run.origin, Mapping)
+            else table_run.origin,
         )
 
     def _data(self, records: Sequence[Record]) -> dict[str, Array]:

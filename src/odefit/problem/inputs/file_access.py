@@ -111,8 +111,8 @@ def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         issues.error(label, "is in UTF-16; save it as UTF-8")
     elif content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        what = "is a workbook or an archive; save it as .xlsx, or export the sheet as CSV (UTF-8)"
-        issues.error(label, what)
+        reason = "is a workbook or an archive; save it as .xlsx, or export the sheet as CSV (UTF-8)"
+        issues.error(label, reason)
     elif b"\x00" in content:
         issues.error(label, "is a binary file; expected text in UTF-8")
     else:
@@ -127,21 +127,21 @@ def read_text(path: Path, label: str, issues: Issues, most: int = MAX_TABLE_SIZE
 def is_small(text: str, label: str, issues: Issues, most_rows: int = MAX_ROWS) -> bool:
     """Return whether a table has few enough rows and cells; if not, the reason is noted."""
     rows = max(map(text.count, "\n\r"))
-    for what, count, most in (
+    for entries, count, most in (
         ("rows", rows, most_rows),
         ("cells", rows + max(map(text.count, DELIMITERS)), MAX_CELLS),
     ):
         if count > most:
-            issues.error(label, too_many(what, count, most))
+            issues.error(label, too_many(entries, count, most))
             return False
     return True
 
 
-def too_many(what: str, count: int, most: int) -> str:
+def too_many(entries: str, count: int, most: int) -> str:
     """Return the reason for refusing a table with so many rows, columns or cells."""
     return (
-        f"has {count} {what}, and {most} are read at most; leave out what is not needed, or split "
-        "it into several"
+        f"has {count} {entries}, and {most} are read at most; leave out what is not needed, or "
+        "split it into several"
     )
 
 
@@ -151,10 +151,10 @@ def too_many_experiments() -> str:
 
 
 def text_or_file(
-    given: str | os.PathLike[str], is_text: Callable[[str], object], label: str
+    text_or_path: str | os.PathLike[str], is_text: Callable[[str], object], label: str
 ) -> tuple[str, str]:
     """Return a text, given directly or as the path of its file, and its name in messages."""
-    source = os.fspath(given)
+    source = os.fspath(text_or_path)
     if is_text(source):
         return source, label
     issues = Issues()

@@ -44,9 +44,9 @@ class Issues:
         """Report a mistake; a repeated one counts once."""
         self._note(self.errors, place, message)
 
-    def expected(self, place: str, wanted: str, value: object) -> None:
+    def expected(self, place: str, kind: str, value: object) -> None:
         """Report a value of the wrong kind."""
-        self.error(place, f"expected {wanted}, got {_shown(value)}")
+        self.error(place, f"expected {kind}, got {_shown(value)}")
 
     def warn(self, place: str, message: str) -> None:
         """Report something legal but odd."""
@@ -102,26 +102,26 @@ class Issues:
             raise InputError(shown_errors)
 
     def _note(self, notes: list[str], place: str, message: str) -> None:
-        where, what = one_line(place, MAX_PLACE_LENGTH), one_line(message, MAX_MESSAGE_LENGTH)
-        note = f"{self._prefix}{where}: {what}"
+        where, reason = one_line(place, MAX_PLACE_LENGTH), one_line(message, MAX_MESSAGE_LENGTH)
+        note = f"{self._prefix}{where}: {reason}"
         if note not in self._seen:
-            self._seen[note] = where, what
+            self._seen[note] = where, reason
             notes.append(note)
 
     def _few_alike(self) -> list[str]:
         """Return the errors; of many that differ in their places alone, the first for all."""
         parts = {error: self._seen.get(error, (error, error)) for error in self.errors}
         places: dict[str, list[str]] = {}
-        for place, what in parts.values():
-            places.setdefault(what, []).append(place)
-        told = []
-        for error, (place, what) in parts.items():
-            others = places[what][1:]
+        for place, reason in parts.values():
+            places.setdefault(reason, []).append(place)
+        errors = []
+        for error, (place, reason) in parts.items():
+            others = places[reason][1:]
             if len(others) < MANY_ALIKE:
-                told.append(error)
-            elif place == places[what][0]:
-                told.append(f"{error}; the same at {some(others)}")
-        return told
+                errors.append(error)
+            elif place == places[reason][0]:
+                errors.append(f"{error}; the same at {some(others)}")
+        return errors
 
 
 def _shown(value: Any) -> str:

@@ -361,8 +361,8 @@ def _check_times(cells: Sequence[str], lines: Sequence[int], place: str, issues:
         )
 
 
-def _and_more(count: int, what: str) -> str:
-    return "" if count == 1 else f" (and {count - 1} more {what}{'s' * (count > 2)})"
+def _and_more(count: int, noun: str) -> str:
+    return "" if count == 1 else f" (and {count - 1} more {noun}{'s' * (count > 2)})"
 
 
 def as_list(values: Any) -> Any:

@@ -50,8 +50,8 @@ def read_compartments(
             continue
         for other in value:
             if other not in COMPARTMENT_KEYS:
-                what = f"unknown key {shown(str(other))}"
-                issues.error(place, f"{what}{one_of(str(other), COMPARTMENT_KEYS)}")
+                mistake = f"unknown key {shown(str(other))}"
+                issues.error(place, f"{mistake}{one_of(str(other), COMPARTMENT_KEYS)}")
         size, species = value.get("size"), value.get("species")
         size = number_text(size) or size
         if not isinstance(size, str):
@@ -80,13 +80,13 @@ def network_of(
     held: frozenset[str],
     start: Mapping[str, Part],
     write_out: WriteOut,
-    own: Mapping[str, Any],
+    functions: Mapping[str, Any],
     issues: Issues,
 ) -> Network:
     """Return the right-hand sides and conserved sums that follow from reactions.
 
     Reactions do not change the `held` species: constants, inputs and so on. They add to the
-    right-hand sides `start`; sums of these states are not conserved. `own` has functions and
+    right-hand sides `start`; sums of these states are not conserved. `functions` has functions and
     definitions of the user, which `write_out` expands.
     """
     home = {s: c for c in compartments.values() for s in c.species}
@@ -98,7 +98,7 @@ def network_of(
         for species in changing:
             terms.setdefault(species, start.get(species, number(0.0)))
         try:
-            rates = rates_of(reaction, own)
+            rates = rates_of(reaction, functions)
             sides = [(rates.forward, 1, reaction.reactants)]
             if rates.backward is not None:
                 sides.append((rates.backward, -1, reaction.products))
@@ -141,10 +141,10 @@ def _volume(
     return None
 
 
-def _ratio(volume: Compartment | None, own: Compartment | None, write_out: WriteOut) -> Part:
-    if volume is None or own is None or volume.size == own.size:
+def _ratio(volume: Compartment | None, other: Compartment | None, write_out: WriteOut) -> Part:
+    if volume is None or other is None or volume.size == other.size:
         return number(1.0)
-    above, below = (Part(parse(write_out(c.size, {})).program) for c in (volume, own))
+    above, below = (Part(parse(write_out(c.size, {})).program) for c in (volume, other))
     return above / below
 
 

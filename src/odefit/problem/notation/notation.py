@@ -219,10 +219,10 @@ def written_out(tables: Mapping[str, Any], arrays: Iterable[str], issues: Issues
     `tables` has the tables of :data:`PLAIN`, and ``functions``, ``definitions``, ``reactions`` and
     ``compartments``, or None for each; `arrays` are keys of arrays of parameters.
     """
-    given = {name: {} if table is None else table for name, table in tables.items()}
-    known = {name: t if isinstance(t, Mapping) else {} for name, t in given.items()}
+    sections = {name: {} if table is None else table for name, table in tables.items()}
+    known = {name: t if isinstance(t, Mapping) else {} for name, t in sections.items()}
     functions = {
-        name: dict(issues.items(f"[{name}]", given[name]))
+        name: dict(issues.items(f"[{name}]", sections[name]))
         for name in ("functions", "definitions", "reactions", "compartments")
     }
     numbers = Arrays(whole_numbers(known["constants"]))
@@ -241,7 +241,7 @@ def written_out(tables: Mapping[str, Any], arrays: Iterable[str], issues: Issues
         [*arrays, *members],
         issues,
     )
-    plain = {name: notation.table(given[name], f"[{name}]", issues) for name in PLAIN}
+    plain = {name: notation.table(sections[name], f"[{name}]", issues) for name in PLAIN}
     states = plain["ode"] if isinstance(plain["ode"], Mapping) else {}
     held = {*notation.own, *notation.broken}
     for name in ("algebraic", "constants", "inputs"):

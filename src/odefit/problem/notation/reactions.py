@@ -217,15 +217,15 @@ class Rates(NamedTuple):
     backward: str | None = None
 
 
-def rates_of(reaction: Reaction, own: Mapping[str, object]) -> Rates:
+def rates_of(reaction: Reaction, functions: Mapping[str, object]) -> Rates:
     """Return the rates of a reaction; the user's functions precede laws of the same name."""
     if reaction.rate is not None:
         return Rates(f"({reaction.rate})")
     call = _CALL.match(reaction.law[0]) if len(reaction.law) == 1 else None
-    if call and call[1] in LAWS and call[1] not in own:
+    if call and call[1] in LAWS and call[1] not in functions:
         return Rates(_by_name(reaction, call[1], list(split_arguments(call[2]))))
     constants = reaction.law
-    if call and call[1] == "mass_action" and call[1] not in own:
+    if call and call[1] == "mass_action" and call[1] not in functions:
         constants = tuple(split_arguments(call[2]))
     expected = 2 if reaction.reversible else 1
     if len(constants) != expected:
@@ -260,26 +260,26 @@ def _mass_action(constant: str, side: Mapping[str, object]) -> str:
     return "*".join(factors)
 
 
-def _by_name(reaction: Reaction, name: str, given: list[str]) -> str:
+def _by_name(reaction: Reaction, name: str, arguments: list[str]) -> str:
     law = LAWS[name]
-    if len(given) != len(law.arguments) or not all(g.strip() for g in given):
+    if len(arguments) != len(law.arguments) or not all(g.strip() for g in arguments):
         raise ExpressionError(
             f"{name}({', '.join(law.arguments)}) takes {len(law.arguments)} values, got "
-            f"{sum(bool(g.strip()) for g in given)}"
+            f"{sum(bool(g.strip()) for g in arguments)}"
         )
     if law.reversible != reaction.reversible:
         needed = "<->" if law.reversible else "->"
         raise ExpressionError(f"{name} is a law of reactions with {needed}")
-    values = {a: f"({g})" for a, g in zip(law.arguments, given, strict=True)}
-    for letter, sign, what in (("S", -1, "uses up"), ("P", 1, "makes")):
+    values = {a: f"({g})" for a, g in zip(law.arguments, arguments, strict=True)}
+    for letter, sign, verb in (("S", -1, "uses up"), ("P", 1, "makes")):
         if not re.search(rf"\b{letter}\b", law.rate):
             continue
         species = [s for s, change in reaction.changes.items() if change * sign > 0]
         if len(species) != 1:
             count = "none" if not species else ", ".join(species)
             raise ExpressionError(
-                f"{name} is a law of reactions that {what.replace('uses', 'use')} one species, "
-                f"this one {what}: {count}; give the whole rate as "
+                f"{name} is a law of reactions that {verb.replace('uses', 'use')} one species, "
+                f"this one {verb}: {count}; give the whole rate as "
                 '{ equation = "...", rate = "..." }'.replace("make:", "makes:")
             )
         values[letter] = species[0]

@@ -74,7 +74,7 @@ def read_antimony(path_or_text: str | os.PathLike[str]) -> SbmlModel:
             f"{source}: the word 'import' in a text with notes in three quotes is refused, as it "
             "could read another file; remove one of them"
         )
-    bare = _COMMENTS_AND_STRINGS.sub(lambda found: "\n" * found[0].count("\n"), text)
+    bare = _COMMENTS_AND_STRINGS.sub(lambda match: "\n" * match[0].count("\n"), text)
     _refuse_bombs(bare, source)
     for number, line in enumerate(bare.splitlines(), 1):
         if _IMPORT.search(line):

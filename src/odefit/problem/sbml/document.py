@@ -57,7 +57,7 @@ def open_model(path_or_text: str | os.PathLike[str]) -> tuple[Any, Any, str]:
     import libsbml
 
     text, source = text_or_file(
-        path_or_text, lambda given: given.lstrip(BLANK).startswith("<"), "SBML text"
+        path_or_text, lambda words: words.lstrip(BLANK).startswith("<"), "SBML text"
     )
     text = text.lstrip(BLANK)
     hierarchical = _check_xml(text, source).hierarchical
@@ -137,9 +137,9 @@ def _check_xml(text: str, source: str) -> PackageUse:
         parser.Parse(_DECLARATION.sub("", text, count=1), True)
     except expat.ExpatError as error:
         lines = text[: len(text) - len(_DECLARATION.sub("", text, count=1))].count("\n")
-        what = expat.errors.messages[error.code]
+        reason = expat.errors.messages[error.code]
         raise InputError(
-            f"{source}: not XML that can be read, line {error.lineno + lines}: {what}"
+            f"{source}: not XML that can be read, line {error.lineno + lines}: {reason}"
         ) from None
     except _RefusedError as error:
         raise InputError(f"{source}: {error}") from None
@@ -197,15 +197,15 @@ class _Scan:
     def _number(self, attributes: dict[str, str]) -> None:
         """Refuse attributes of a number that libsbml would silently ignore."""
         for key in attributes:
-            namespace, _, what = key.rpartition(" ")
-            if not namespace and what not in NUMBER_ATTRIBUTES:
-                hint = did_you_mean(what, NUMBER_ATTRIBUTES)
-            elif "sbml.org/sbml/" in namespace and what != "units":
+            namespace, _, attribute = key.rpartition(" ")
+            if not namespace and attribute not in NUMBER_ATTRIBUTES:
+                hint = did_you_mean(attribute, NUMBER_ATTRIBUTES)
+            elif "sbml.org/sbml/" in namespace and attribute != "units":
                 hint = "; the only attribute that SBML adds to a number is 'units'"
             else:
                 continue
             line = self.parser.CurrentLineNumber
-            raise _RefusedError(f"line {line}: unknown attribute {shown(what)} of <cn>{hint}")
+            raise _RefusedError(f"line {line}: unknown attribute {shown(attribute)} of <cn>{hint}")
 
 
 def _matters(error: Any) -> bool:
@@ -281,8 +281,8 @@ class PackageUse:
     def root(self, attributes: Mapping[str, str]) -> None:
         """Record the packages declared in the attributes of the outermost element."""
         for key, value in attributes.items():
-            namespace, _, what = key.rpartition(" ")
-            if namespace and what == "required":
+            namespace, _, attribute = key.rpartition(" ")
+            if namespace and attribute == "required":
                 self._required[namespace] = value.strip() in {"true", "1"}
 
     def start(self, name: str, attributes: Mapping[str, str]) -> str:
@@ -299,10 +299,14 @@ class PackageUse:
         if self._matters(namespace) and not local.startswith("listOf"):
             return _refusal(package or namespace, f"<{local}>")
         for key, value in attributes.items():
-            other, _, what = key.rpartition(" ")
-            described = what == "required" or what in DESCRIPTIONS or NO.get(what) == value.strip()
+            other, _, attribute = key.rpartition(" ")
+            described = (
+                attribute == "required"
+                or attribute in DESCRIPTIONS
+                or NO.get(attribute) == value.strip()
+            )
             if other and not described and self._matters(other):
-                return _refusal(_package(other) or other, f"the attribute {shown(what)}")
+                return _refusal(_package(other) or other, f"the attribute {shown(attribute)}")
         return ""
 
     def end(self) -> None:
@@ -330,8 +334,8 @@ def _package(namespace: str) -> str:
     return match[1] if match else ""
 
 
-def _refusal(package: str, what: str) -> str:
+def _refusal(package: str, feature: str) -> str:
     return (
-        f"{what} is of the SBML package {shown(package)}, which changes the meaning of a model and "
-        "is not read"
+        f"{feature} is of the SBML package {shown(package)}, which changes the meaning of a "
+        "model and is not read"
     )

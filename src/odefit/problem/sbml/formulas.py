@@ -114,11 +114,11 @@ class _Formula:
     def _peek(self) -> str:
         return self.tokens[self.position][1] if self.position < len(self.tokens) else ""
 
-    def _unexpected(self, wanted: str) -> ExpressionError:
+    def _unexpected(self, expected: str) -> ExpressionError:
         if self.position >= len(self.tokens):
-            return ExpressionError(f"the formula {self._short()} ends where {wanted} is expected")
+            return ExpressionError(f"the formula {self._short()} ends where {expected} is expected")
         _, token, start = self.tokens[self.position]
-        return ExpressionError(f"unexpected {token!r} {self._where(start)}; expected {wanted}")
+        return ExpressionError(f"unexpected {token!r} {self._where(start)}; expected {expected}")
 
     def _short(self) -> str:
         return repr(self.text if len(self.text) <= 80 else f"...{self.text[-60:]}")

@@ -151,16 +151,16 @@ class SbmlModel:
         InputError
             Values depend on each other in a circle, or a name is unknown.
         """
-        given = {name: str(value) for name, value in (values or {}).items()}
+        texts = {name: str(value) for name, value in (values or {}).items()}
         known = {*self.states, *self.algebraic, *self.constants, *self.computed}
         known |= set(self.without_value)
-        if unknown := [name for name in given if name not in known]:
+        if unknown := [name for name in texts if name not in known]:
             raise InputError(
                 [f"'{n}' is not a state or constant of the model{did_you_mean(n, known)}"
                  for n in unknown]
             )  # fmt: skip
         definitions = {name: as_term(text) for name, text in self.start.items()}
-        for name, text in given.items():
+        for name, text in texts.items():
             if name in self.states:
                 definitions[name] = as_term(text)
             else:

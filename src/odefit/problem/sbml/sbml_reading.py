@@ -325,23 +325,23 @@ def _compartments(reading: Reading) -> list[str]:
         size = f"{size:g}" if isinstance(size, float) else size
         if compartment.rule or compartment.event or compartment.assigned_at_start:
             size = "that is computed"
-        kept = [s.id for s in species if s.name in reading.amounts]
+        by_amount = [s.id for s in species if s.name in reading.amounts]
         amounts = [s.id for s in species if s.amount]
         others = len(species) - len(amounts)
-        what = f"{others} of its species are concentrations" if others else ""
+        description = f"{others} of its species are concentrations" if others else ""
         if amounts:
-            what += f"{', ' * bool(what)}{len(amounts)} are amounts"
-        if kept:
-            what += f" (the amounts of {_listed(kept)} are the states)"
-        remarks.append(f"'{compartment.id}' is a compartment of size {size}: {what}")
+            description += f"{', ' * bool(description)}{len(amounts)} are amounts"
+        if by_amount:
+            description += f" (the amounts of {_listed(by_amount)} are the states)"
+        remarks.append(f"'{compartment.id}' is a compartment of size {size}: {description}")
     return remarks
 
 
-def _named(what: str, names: Iterable[str]) -> str:
+def _named(noun: str, names: Iterable[str]) -> str:
     listed = list(names)
-    plural = what if what == "species" else f"{what}s"
+    plural = noun if noun == "species" else f"{noun}s"
     if len(listed) == 1:
-        return f"the {what} {_listed(listed)} is"
+        return f"the {noun} {_listed(listed)} is"
     return f"the {plural} {_listed(listed)} are"
 
 

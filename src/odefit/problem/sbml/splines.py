@@ -71,12 +71,12 @@ def spline_of(rule: Any, reading: Reading, place: str) -> Term | None:
     if "periodic" in (*bc, *ends) and rule.isSetMath():
         return None
     method = _attribute(node, "spline_method")
-    for name, found, known in (
+    for name, words, known in (
         ("spline_method", (method,), ("cubic_hermite",)),
         ("spline_bc", bc, BOUNDARIES),
         ("spline_extrapolate", ends, EXTRAPOLATIONS),
     ):
-        for word in found:
+        for word in words:
             if word not in known:
                 reading.error(
                     place,
@@ -136,8 +136,8 @@ def written(spline: Spline) -> Term:
         parts.append(_piece(x, nodes[k : k + 2], values[k : k + 2], slopes[k : k + 2]))
         if k < len(nodes) - 2:
             parts.append(compared("<", x, nodes[k + 1]))
-    found = piecewise(parts) if len(parts) > 1 else parts[0]
-    return call("exp", [found]) if spline.log else found
+    term = piecewise(parts) if len(parts) > 1 else parts[0]
+    return call("exp", [term]) if spline.log else term
 
 
 def _piece(x: Term, nodes: Sequence[Term], values: Sequence[Term], slopes: Sequence[Term]) -> Term:
@@ -161,13 +161,13 @@ def _differences(nodes: Sequence[Term], values: Sequence[Term], bc: tuple[str, s
     half = number(0.5)
     inner = [product([half, total([a, b])]) for a, b in pairwise(steps)]
 
-    def end(kind: str, own: Term, next_slope: Term | None) -> Term:
+    def end(kind: str, slope: Term, next_slope: Term | None) -> Term:
         if kind == "zeroderivative":
             return ZERO
         if kind == "natural" and next_slope is not None:
             # The second derivative of the cubic is zero at its end.
-            return product([half, difference(product([number(3.0), own]), next_slope)])
-        return own
+            return product([half, difference(product([number(3.0), slope]), next_slope)])
+        return slope
 
     first = end(bc[0], steps[0], inner[0] if inner else None)
     last = end(bc[1], steps[-1], inner[-1] if inner else None)

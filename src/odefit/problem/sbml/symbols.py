@@ -100,9 +100,9 @@ class Reading:
         """Return the size of the compartment of a species."""
         return Term(self.by_id[species.compartment].name)
 
-    def new_name(self, wanted: str) -> str:
-        """Return a name that no other symbol has, if possible `wanted`."""
-        name = f"{wanted}_" if wanted in WORDS else wanted
+    def new_name(self, preferred: str) -> str:
+        """Return a name that no other symbol has, if possible `preferred`."""
+        name = f"{preferred}_" if preferred in WORDS else preferred
         if name.startswith("__"):
             name = f"x{name}"
         base, count = name, 1
@@ -122,8 +122,10 @@ class Reading:
             return Term(self.by_id[identifier].name)
 
         try:
-            given = Translator(name, self.functions, rates=self.rates_asked, delays=self.delays)
-            replacement = given.term(tree)
+            translator = Translator(
+                name, self.functions, rates=self.rates_asked, delays=self.delays
+            )
+            replacement = translator.term(tree)
             for delayed in self.delays.keys() - self.places.keys():
                 self.places[delayed] = place
             return replacement

@@ -195,32 +195,32 @@ def piecewise(terms: Sequence[Term]) -> Term:
     """
     values, conditions = list(terms[::2]), [condition(term) for term in terms[1::2]]
     logical = bool(values) and all(value.logical for value in values)
-    kept: list[tuple[Term, Term]] = []
+    pieces: list[tuple[Term, Term]] = []
     otherwise = values.pop() if len(values) > len(conditions) else None
     for value, holds in zip(values, conditions, strict=True):
         if holds == TRUE:
             otherwise = value
             break
         if holds != FALSE:
-            kept.append((value, holds))
-    if otherwise is None and len(kept) == 2 and kept[1][1] == opposite(kept[0][1]):
-        otherwise = kept.pop()[0]
+            pieces.append((value, holds))
+    if otherwise is None and len(pieces) == 2 and pieces[1][1] == opposite(pieces[0][1]):
+        otherwise = pieces.pop()[0]
     if otherwise is None:
         raise ExpressionError(
             "piecewise has no value for where none of its conditions holds; add an otherwise"
         )
     if logical:
-        return _chosen(kept, otherwise)
-    if not kept:
+        return _chosen(pieces, otherwise)
+    if not pieces:
         return numeric(otherwise)
-    parts = [part for value, holds in kept for part in (numeric(value), holds)]
+    parts = [part for value, holds in pieces for part in (numeric(value), holds)]
     return call("piecewise", [*parts, numeric(otherwise)])
 
 
-def _chosen(kept: list[tuple[Term, Term]], otherwise: Term) -> Term:
+def _chosen(pieces: list[tuple[Term, Term]], otherwise: Term) -> Term:
     """Return the condition that is one of several, selected by others."""
     result = otherwise
-    for value, holds in reversed(kept):
+    for value, holds in reversed(pieces):
         result = any_of([all_of([holds, value]), all_of([opposite(holds), result])])
     return result
 

@@ -126,21 +126,25 @@ def _with_amounts_kept(
     terms: dict[str, Term], reading: Reading, written: dict[str, Term]
 ) -> dict[str, Term]:
     """Return assignments, with those that conserve amounts when a compartment's size changes."""
-    kept: dict[str, Term] = {}
+    conserving: dict[str, Term] = {}
     for name, value in terms.items():
         amount = reading.amounts.get(name)
         if amount is None:
-            kept[name] = value
+            conserving[name] = value
             continue
         species = next(s for s in reading.of("species") if s.name == name)
         volume = reading.volume(species)
-        kept[amount] = value if species.amount else product([value, replaced_in(volume, written)])
+        conserving[amount] = (
+            value if species.amount else product([value, replaced_in(volume, written)])
+        )
     for species in _concentrations(reading):
         compartment = reading.by_id[species.compartment].name
         if compartment in terms:  # the assigned value is a concentration in the old size
             now = terms.get(species.name, Term(species.name))
-            kept[species.name] = quotient(product([now, Term(compartment)]), terms[compartment])
-    return kept
+            conserving[species.name] = quotient(
+                product([now, Term(compartment)]), terms[compartment]
+            )
+    return conserving
 
 
 def _concentrations(reading: Reading) -> list[Symbol]:

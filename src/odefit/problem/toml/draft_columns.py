@@ -208,9 +208,9 @@ class Columns:
             if wrong:
                 text = column[wrong[0]].strip()
                 self.wrong[name] = text, (line := cells.lines[wrong[0]])
-                what = remedy(text, name, otherwise="correct them if it is a measurement")
+                correction = remedy(text, name, otherwise="correct them if it is a measurement")
                 self.remarks.append(
-                    f"{name}: has texts, such as {shown(text)} in row {line}; {what}"
+                    f"{name}: has texts, such as {shown(text)} in row {line}; {correction}"
                 )
             elif any(not math.isnan(v) for v in numbers if v is not None):
                 self.values[name] = [math.nan if v is None else v for v in numbers]

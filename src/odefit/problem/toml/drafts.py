@@ -210,12 +210,12 @@ class _Writer:
                 else f"lower = {least:.3g}, upper = {high + width:.3g}"
             )
             target = level
-            for given in c.inputs if len(values) >= FEWEST + len(c.inputs) else ():
-                known = c.of(given)
-                gain = self._free(f"gain_{given}_{state}")
+            for column in c.inputs if len(values) >= FEWEST + len(c.inputs) else ():
+                known = c.of(column)
+                gain = self._free(f"gain_{column}_{state}")
                 most = 10.0 * width / ((max(known) - min(known)) or 1.0)
                 self.parameters[gain] = f"lower = {-most:.3g}, upper = {most:.3g}"
-                target += f" + {gain}*{given}"
+                target += f" + {gain}*{column}"
             self.ode[state] = f"{rate}*({target} - {state})"
             self.initial[state] = (
                 f"{values[0]:.6g}"
@@ -244,9 +244,9 @@ class _Writer:
         state, rate = self._free("A"), self._free("k")
         each = self._each()
         self.ode[state] = f"-{rate}*{state}"
-        for given in c.inputs:
+        for column in c.inputs:
             c.remarks.append(
-                f"{given}: looks like an input; write it under [inputs] if the equations need it"
+                f"{column}: looks like an input; write it under [inputs] if the equations need it"
             )
         c.inputs = {}
         self.initial[state] = "0.0"

@@ -39,7 +39,9 @@ def known_keys(
         meant = foreign if foreign in free else closest(name, free)
         section = isinstance(value, Mapping) and not place
         at = place or (f"[{name}]" if section else name)
-        what = f"unknown key {shown(name)}" if place else f"unknown {'section' * section or 'key'}"
+        mistake = (
+            f"unknown key {shown(name)}" if place else f"unknown {'section' * section or 'key'}"
+        )
         typo = closest(name, free, alike=TYPO) is not None
         remedy = "" if typo else hint(name, value)
         if meant is not None and meant == foreign:
@@ -47,7 +49,7 @@ def known_keys(
         elif remedy:
             meant = None
         remedy = remedy or one_of(name, free if meant else known)
-        issues.error(at, f"{what}{remedy}")
+        issues.error(at, f"{mistake}{remedy}")
         if meant is not None:
             known_part.setdefault(meant, value)
     return known_part

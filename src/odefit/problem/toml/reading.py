@@ -228,11 +228,11 @@ def _experiment(
     unit: str,
     issues: Issues,
 ) -> Experiment:
-    given = raw.get("name", f"experiment {number}")
-    name = given if isinstance(given, str) else f"experiment {number}"
+    raw_name = raw.get("name", f"experiment {number}")
+    name = raw_name if isinstance(raw_name, str) else f"experiment {number}"
     place = experiment_place(name)
-    if not isinstance(given, str):
-        issues.expected(f"{place} name", "a text in quotes", given)
+    if not isinstance(raw_name, str):
+        issues.expected(f"{place} name", "a text in quotes", raw_name)
     known = known_keys(raw, EXPERIMENT_KEYS, place, issues, EXPERIMENT, experiment_hint)
     events = list_of_tables(known.get("event"), f"{place} [[experiment.event]]", issues) or []
     time = text_of(known.get("time", TIME), f"{place} time", issues) or TIME
@@ -369,13 +369,13 @@ def _event(raw: Mapping[str, Any], place: str, unit: str, issues: Issues) -> Eve
     if times is not None and not isinstance(times, list):
         issues.error(f"{place} times", f"expected a list, got {shown(times)}; for one, write time")
         return None
-    given = known.get("assign")
-    if hint := assignment(given):
-        issues.error(f"{place} assign", f"expected a table, got {shown(given)}{hint}")
+    raw_assign = known.get("assign")
+    if hint := assignment(raw_assign):
+        issues.error(f"{place} assign", f"expected a table, got {shown(raw_assign)}{hint}")
         return None
-    if given is None and any(key not in EVENT_KEYS for key in raw):
+    if raw_assign is None and any(key not in EVENT_KEYS for key in raw):
         return None  # that key says what was meant to be assigned
-    assign = table_of(given, f"{place} assign", issues)
+    assign = table_of(raw_assign, f"{place} assign", issues)
     if assign is None:
         return None
     if "every" in known or "until" in known:

@@ -263,8 +263,10 @@ def _with_covariates(
             have = (*used, *known, *ROLES)
             issues.error(place, f"it is no input, constant or covariate{one_of(name, have)}")
         elif len(values) != 1:
-            what = "no value" if not len(values) else f"values from {values[0]:g} to {values[-1]:g}"
-            issues.error(place, f"a constant has one value in all rows, this column has {what}")
+            content = (
+                "no value" if not len(values) else f"values from {values[0]:g} to {values[-1]:g}"
+            )
+            issues.error(place, f"a constant has one value in all rows, this column has {content}")
         else:
             constants[name] = float(values[0])
     return replace(scenario, constants=constants, data=data)

@@ -85,8 +85,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def _noise(noise: Noise) -> dict[str, Any]:
-    given = {field.name: getattr(noise, field.name) for field in fields(Noise)}
-    return {name: _value(value) for name, value in given.items() if value is not None}
+    settings = {field.name: getattr(noise, field.name) for field in fields(Noise)}
+    return {name: _value(value) for name, value in settings.items() if value is not None}
 
 
 def _experiment(experiment: Experiment, model: Model) -> dict[str, Any]:

@@ -158,13 +158,13 @@ class _Pack(list[Any]):
         return self.__dict__[key] if isinstance(key, str) else super().__getitem__(key)
 
 
-def _count(found: Any) -> int:
+def _count(returned: Any) -> int:
     """Return the number of right-hand sides that a function returns; 0 if it cannot be called."""
-    if isinstance(found, (Mapping, list, tuple)):
-        return len(found)
-    if isinstance(found, np.ndarray):
-        return int(found.size)
-    return int(isinstance(found, Traced))
+    if isinstance(returned, (Mapping, list, tuple)):
+        return len(returned)
+    if isinstance(returned, np.ndarray):
+        return int(returned.size)
+    return int(isinstance(returned, Traced))
 
 
 class _Lines:
@@ -202,9 +202,9 @@ class _Lines:
                 keys.setdefault(place)  # p["k"]
             elif place is not None:
                 by_place.setdefault(place, f"{argument}{place + 1}")
-            given = _place(node.value, is_argument) if isinstance(node, ast.Assign) else None
-            if isinstance(given, int) and isinstance(target, ast.Name):
-                by_place[given] = target.id  # A = y[0]
+            number = _place(node.value, is_argument) if isinstance(node, ast.Assign) else None
+            if isinstance(number, int) and isinstance(target, ast.Name):
+                by_place[number] = target.id  # A = y[0]
         if length is None:
             if keys:
                 return list(keys)

@@ -23,26 +23,26 @@ _RELATIONS = {
 }  # fmt: skip
 
 
-def sympy_equations(given: Any) -> dict[str, Expression]:
+def sympy_equations(equations: Any) -> dict[str, Expression]:
     """Return equations of SymPy as expressions by name.
 
     They are a mapping from symbols, functions ``x(t)`` or derivatives ``x(t).diff(t)`` to
     right-hand sides, or a list of ``Eq(x(t).diff(t), ...)``.
     """
     pairs: Iterable[tuple[Any, Any]]
-    if isinstance(given, Mapping):
-        pairs = given.items()
-    elif isinstance(given, Sequence) and not isinstance(given, str):
-        wrong = [e for e in given if _kind(e) != "Equality"]
+    if isinstance(equations, Mapping):
+        pairs = equations.items()
+    elif isinstance(equations, Sequence) and not isinstance(equations, str):
+        wrong = [e for e in equations if _kind(e) != "Equality"]
         if wrong:
             raise InputError(
                 f"from_sympy: expected equations Eq(x(t).diff(t), ...), got {shown(str(wrong[0]))}"
             )
-        pairs = [(e.lhs, e.rhs) for e in given]
+        pairs = [(e.lhs, e.rhs) for e in equations]
     else:
         raise InputError(
             "from_sympy: expected a dict {x: right-hand side} or a list of "
-            f"Eq(x(t).diff(t), right-hand side), got {shown(given)}"
+            f"Eq(x(t).diff(t), right-hand side), got {shown(equations)}"
         )
     expressions: dict[str, Expression] = {}
     for left, right in pairs:

@@ -38,8 +38,8 @@ def refusal(reason: str) -> TracingError:
         frame = frame.f_back
     file, line = frame.f_code.co_filename, frame.f_lineno
     text = linecache.getline(file, line).strip()
-    said = f" ({text})" if text else ""
-    return TracingError(f"{Path(file).name}, line {line}{said}: {reason}")
+    operation = f" ({text})" if text else ""
+    return TracingError(f"{Path(file).name}, line {line}{operation}: {reason}")
 
 
 def as_part(value: object) -> Part | None:
@@ -52,13 +52,13 @@ def as_part(value: object) -> Part | None:
         value = value.item()
     if not isinstance(value, Real):
         return None
-    found = float(value)
-    if not math.isfinite(found):
-        raise refusal(f"{found} is not a finite number")
-    if found.is_integer() and abs(found) < 1e15:
-        whole = PARTS.number(str(abs(int(found))))
-        return -whole if found < 0 else whole
-    return number(found)
+    number_value = float(value)
+    if not math.isfinite(number_value):
+        raise refusal(f"{number_value} is not a finite number")
+    if number_value.is_integer() and abs(number_value) < 1e15:
+        whole = PARTS.number(str(abs(int(number_value))))
+        return -whole if number_value < 0 else whole
+    return number(number_value)
 
 
 class _Recorded:
@@ -237,9 +237,9 @@ class TracedArray(np.ndarray[Any, Any]):
 
 def traced_array(values: Sequence[Any]) -> Any:
     """Return values as an array of expressions, shape (n,)."""
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found.view(TracedArray)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array.view(TracedArray)
 
 
 def _function(function: str) -> Callable[..., Any]:
@@ -249,10 +249,10 @@ def _function(function: str) -> Callable[..., Any]:
 def _part(value: Any) -> Part:
     if isinstance(value, TracedCondition):
         value = value._as_number()
-    found = as_part(value)
-    if found is None:
+    part = as_part(value)
+    if part is None:
         raise refusal(f"expected a number or an expression, got {type(value).__name__}")
-    return found
+    return part
 
 
 def choice(condition: Any, a: Any, b: Any) -> Any:
@@ -268,8 +268,8 @@ _max, _min = _function("max"), _function("min")
 
 
 def _clip(value: Any, low: Any, high: Any) -> Any:
-    found = value if low is None else _max(value, low)
-    return found if high is None else _min(found, high)
+    clipped = value if low is None else _max(value, low)
+    return clipped if high is None else _min(clipped, high)
 
 
 def _negation(condition: Any) -> Any:
@@ -333,9 +333,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, TracedArray):
         return value.view(np.ndarray)
     if isinstance(value, (Traced, TracedCondition)):
-        found = np.empty((), dtype=object)
-        found[()] = value
-        return found
+        array = np.empty((), dtype=object)
+        array[()] = value
+        return array
     if isinstance(value, np.ndarray):
         return value.astype(object)
     return value
@@ -356,11 +356,11 @@ def apply(ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any
     out = options.pop("out", None)
     options = {k: v for k, v in options.items() if k in ("axis", "keepdims", "axes")}
     if ufunc is np.matmul:
-        found = np.matmul(*plain, **options)
+        outcome = np.matmul(*plain, **options)
     elif ufunc.__name__ in _UFUNCS:
         count, function = _UFUNCS[ufunc.__name__]
-        own = np.frompyfunc(function, count, 1)
-        found = getattr(own, method)(*plain, **options)
+        elementwise = np.frompyfunc(function, count, 1)
+        outcome = getattr(elementwise, method)(*plain, **options)
     else:
         raise refusal(f"np.{ufunc.__name__} is not a function of expressions")
     if out is not None and isinstance(out[0], np.ndarray):
@@ -369,9 +369,9 @@ def apply(ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any
                 "expressions are put into an array of numbers; write x = x + ... in place of "
                 "x += ..., and np.zeros_like(x) in place of np.zeros(n)"
             )
-        out[0][...] = found
+        out[0][...] = outcome
         return out[0]
-    return _wrapped(found)
+    return _wrapped(outcome)
 
 
 def apply_function(function: Any, args: Any, options: Any) -> Any:
@@ -389,8 +389,8 @@ def apply_function(function: Any, args: Any, options: Any) -> Any:
     arrays = _as_arrays(args)
     named = {k: _as_arrays(v) for k, v in options.items()}
     # NumPy's own implementation, each step of which returns to `apply`.
-    found = np.ndarray.__array_function__(traced_array([]), function, (TracedArray,), arrays, named)
-    return _wrapped(found)
+    value = np.ndarray.__array_function__(traced_array([]), function, (TracedArray,), arrays, named)
+    return _wrapped(value)
 
 
 def _as_arrays(value: Any) -> Any:

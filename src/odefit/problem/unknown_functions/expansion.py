@@ -153,12 +153,12 @@ def _features(f: UnknownFunction, made: Basis) -> tuple[dict[str, str], Array]:
 def _combined(weights: Array, terms: Sequence[str]) -> str:
     """Return a sum of terms with weights."""
     size = float(np.abs(weights).max())
-    kept = [
+    summands = [
         term if w == 1.0 else f"{float(w)!r}*{term}"
         for w, term in zip(weights, terms, strict=True)
         if abs(w) > 1e-14 * size
     ]
-    return " + ".join(kept).replace("+ -", "- ") if kept else "0.0"
+    return " + ".join(summands).replace("+ -", "- ") if summands else "0.0"
 
 
 def _on_scale(text: str, log: bool) -> str:

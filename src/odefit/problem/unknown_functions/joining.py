@@ -67,8 +67,8 @@ def observed(
     added = {}
     for name, expansion in functions.items():
         text = written(expansion.text)
-        given = observables.get(name)
-        if given is not None and str(given) not in (str(parse(text)), text):
+        present = observables.get(name)
+        if present is not None and str(present) not in (str(parse(text)), text):
             issues.error(
                 f"[observables] {name}",
                 "the function of this name in [inputs] is shown already; give the observable "
@@ -118,10 +118,10 @@ def _limits(
     if function.range is not None:
         return function.range
     for e in experiments:
-        given = [e.constants.get(key) for key in (start, end)]
-        kept = [c.constant for c in given if isinstance(c, Expression) and c.constant is not None]
-        if len(kept) == 2:
-            return kept[0], kept[1]
+        stated = [e.constants.get(key) for key in (start, end)]
+        ends = [c.constant for c in stated if isinstance(c, Expression) and c.constant is not None]
+        if len(ends) == 2:
+            return ends[0], ends[1]
     of = function.of
     columns = [TIME] if of is None else [o for o, e in observables.items() if str(e) == str(of)]
     if of is not None and not columns:

@@ -121,16 +121,14 @@ def read_function(name: str, value: Any, place: str, issues: Issues) -> UnknownF
         issues.error(place, f"unknown key {shown(key)}{one_of(str(key), KEYS)}")
 
     def number(key: str) -> float | None:
-        given = value.get(key)
-        return None if given is None else finite_number(given, f"{place}.{key}", issues)
+        field = value.get(key)
+        return None if field is None else finite_number(field, f"{place}.{key}", issues)
 
     def choice(key: str, known: tuple[str, ...]) -> str | None:
-        given = value.get(key)
-        if given is not None and given not in known:
-            issues.error(
-                f"{place}.{key}", f"unknown word {shown(given)}{one_of(str(given), known)}"
-            )
-        return given if isinstance(given, str) else None
+        word = value.get(key)
+        if word is not None and word not in known:
+            issues.error(f"{place}.{key}", f"unknown word {shown(word)}{one_of(str(word), known)}")
+        return word if isinstance(word, str) else None
 
     kind = choice("estimate", KINDS) or "spline"
     log = choice("scale", ("linear", "log10")) == "log10"
@@ -206,9 +204,9 @@ def _knots(
     if not isinstance(value, (list, tuple)):
         count = _whole(value, 2, at, issues) or 2
         return tuple(i / (count - 1) for i in range(count)), limits
-    given = [finite_number(v, at, issues) for v in value]
-    numbers = [v for v in given if v is not None]
-    if len(numbers) < len(given):
+    read = [finite_number(v, at, issues) for v in value]
+    numbers = [v for v in read if v is not None]
+    if len(numbers) < len(read):
         return (0.0, 1.0), limits
     if limits is not None:
         issues.error(at, "a list of knots says the range itself; remove range")

@@ -69,20 +69,20 @@ def groups_of(problem: Problem) -> Groups | None:
     field = VectorField.of(problem.model, problem.conditions)
     acting = [_acting(problem, c, field) for c in problem.conditions]
     on_values = set[int]().union(*(values for values, _ in acting))
-    found: list[tuple[set[int], list[int]]] = []
+    connected: list[tuple[set[int], list[int]]] = []
     for number, (values, noise) in enumerate(acting):
         unknowns, members = values | (noise & on_values), [number]
-        for other in [g for g in found if g[0] & unknowns]:
-            found.remove(other)
+        for other in [g for g in connected if g[0] & unknowns]:
+            connected.remove(other)
             unknowns, members = unknowns | other[0], members + other[1]
-        found.append((unknowns, members))
-    found = [(unknowns, sorted(members)) for unknowns, members in found if unknowns]
-    for unknowns, members in found:
+        connected.append((unknowns, members))
+    connected = [(unknowns, sorted(members)) for unknowns, members in connected if unknowns]
+    for unknowns, members in connected:
         unknowns.update(*(acting[i][1] for i in members))
-    counts = Counter(i for unknowns, _ in found for i in unknowns)
-    if len(found) < 2 or len(counts) < len(problem.unknowns):
+    counts = Counter(i for unknowns, _ in connected for i in unknowns)
+    if len(connected) < 2 or len(counts) < len(problem.unknowns):
         return None
-    groups = sorted((Group(frozenset(u), tuple(m)) for u, m in found), key=lambda g: g.members)
+    groups = sorted((Group(frozenset(u), tuple(m)) for u, m in connected), key=lambda g: g.members)
     return Groups(tuple(groups), frozenset(i for i, count in counts.items() if count > 1))
 
 

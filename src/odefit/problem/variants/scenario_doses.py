@@ -62,7 +62,7 @@ def with_doses(
     if columns is None:
         return experiment, model, False
     dosing = Doses() if scenario.dosing is None else scenario.dosing
-    kept = tuple(scenario.events or ())
+    events = tuple(scenario.events or ())
     replaced = {n for n in experiment.constants if _names_infusion(n, model)}
     constants = {n: v for n, v in experiment.constants.items() if n not in replaced}
     steady = experiment.steady_state
@@ -88,7 +88,7 @@ def with_doses(
     return (
         replace(
             one,
-            events=(*kept, *one.events),
+            events=(*events, *one.events),
             steady_state=one.steady_state or steady,
             t0=experiment.t0,
             source=experiment.source,

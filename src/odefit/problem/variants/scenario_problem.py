@@ -76,11 +76,11 @@ def scenario_experiment(problem: Problem, scenario: Scenario) -> Experiment:
     issues = Issues()
     experiment, like, _ = _experiment(problem, scenario, problem.given, issues, measured=False)
     issues.raise_errors()
-    given = next(e for e in problem.experiments if e.name == like)
+    modified = next(e for e in problem.experiments if e.name == like)
     if not scenario.inputs and scenario.data is None:
-        return replace(experiment, data=given.data)
-    kept = used_columns(problem.given) - {*problem.given.inputs}
-    table = {n: column for n, column in (as_table(given.data) or {}).items() if n in kept}
+        return replace(experiment, data=modified.data)
+    names = used_columns(problem.given) - {*problem.given.inputs}
+    table = {n: column for n, column in (as_table(modified.data) or {}).items() if n in names}
     return replace(experiment, data=_stacked(table, as_table(experiment.data) or {}))
 
 
@@ -96,22 +96,22 @@ def prediction_times(problem: Problem, scenario: Scenario) -> Array:
     Raises InputError for times that are not numbers.
     """
     condition = named_condition(problem, scenario.like)
-    given = scenario.times
-    if given is None and scenario.data is not None:
+    asked = scenario.times
+    if asked is None and scenario.data is not None:
         data, _ = with_times(scenario.data, TIME, "", Issues())
         table = as_table(data) or {}
-        given = numeric_column(table[TIME], "", Issues()) if TIME in table else None
-    if given is None:
+        asked = numeric_column(table[TIME], "", Issues()) if TIME in table else None
+    if asked is None:
         return condition.times
     try:
-        times = np.unique(as_times(given, problem, condition))
+        times = np.unique(as_times(asked, problem, condition))
     except InputError:
         times = np.array([np.nan])
     t0 = condition.t0 if scenario.t0 is None else scenario.t0
     if np.isnan(times).any() or times.ndim != 1:
         raise InputError(
             f'scenario "{scenario.name}" times: expected a list of numbers, such as [0, 5, 10], '
-            f"got {shown(given)}"
+            f"got {shown(asked)}"
         )
     return times if scenario.times is not None else times[times >= t0]
 
@@ -126,8 +126,8 @@ def _experiment(
     condition = problem.condition(like.name)
     t0 = condition.t0
     if scenario.t0 is not None:
-        given = finite_number(scenario.t0, f"{place} t0", issues)
-        t0 = t0 if given is None else given
+        stated = finite_number(scenario.t0, f"{place} t0", issues)
+        t0 = t0 if stated is None else stated
     source = scenario.source or place
     known = {*model.constants, *problem.parameters}
     known |= {name for e in problem.experiments for name in e.constants}
@@ -180,19 +180,19 @@ def _like(problem: Problem, scenario: Scenario, place: str, issues: Issues) -> E
 
 
 def _known(
-    given: Mapping[str, Any], known: set[str], kind: str, place: str, issues: Issues
+    values: Mapping[str, Any], known: set[str], kind: str, place: str, issues: Issues
 ) -> dict[str, Any]:
     """Return the values given to known names."""
-    found = {}
-    for name, value in issues.items(f"{place} constants", given):
+    accepted = {}
+    for name, value in issues.items(f"{place} constants", values):
         if name in known:
-            found[name] = value
+            accepted[name] = value
         else:
             issues.error(
                 f"{place} constants.{name}",
                 f"there is no {kind} '{name}'{did_you_mean(name, known)}",
             )
-    return found
+    return accepted
 
 
 def _table(scenario: Scenario, source: str, issues: Issues) -> Any:
@@ -256,22 +256,22 @@ def _inputs(
     """Yield times and values of each input."""
     condition = problem.condition(like.name)
     for name in model.inputs:
-        given = scenario.inputs.get(name)
+        new_input = scenario.inputs.get(name)
         at = f"{place} inputs.{name}"
-        if given is not None and name in table:
+        if new_input is not None and name in table:
             issues.error(at, "the table has a column of this name, too; keep one of the two")
-        elif isinstance(given, Mapping):
-            columns = {k: numeric_column(given[k], f"{at}.{k}", issues) for k in given}
+        elif isinstance(new_input, Mapping):
+            columns = {k: numeric_column(new_input[k], f"{at}.{k}", issues) for k in new_input}
             times, values = columns.get("t"), columns.get("value")
-            if set(given) != {"t", "value"} or times is None or values is None:
+            if set(new_input) != {"t", "value"} or times is None or values is None:
                 issues.error(at, "expected a number, or the lists t and value")
             elif len(times) != len(values) or not len(times):
                 issues.error(at, f"{len(times)} times in t, but {len(values)} numbers in value")
             else:
                 _check_span(problem, scenario, name, times, t0, at, issues)
                 yield {TIME: times, name: values}
-        elif given is not None:
-            number = finite_number(given, at, issues)
+        elif new_input is not None:
+            number = finite_number(new_input, at, issues)
             if number is not None:
                 yield {TIME: np.array([t0]), name: np.array([number])}
         elif name in table:
@@ -303,14 +303,14 @@ def _check_span(
     """Report predicted times that a new input does not cover."""
     if len(times) < 2 or problem.given.inputs[name] == "constant":
         return  # a constant input keeps its value
-    wanted = prediction_times(problem, scenario)
-    wanted = wanted[np.isfinite(wanted)]
+    predicted = prediction_times(problem, scenario)
+    predicted = predicted[np.isfinite(predicted)]
     first, last = float(times.min()), float(times.max())
-    if len(wanted) and (wanted[-1] > last or first > t0):
+    if len(predicted) and (predicted[-1] > last or first > t0):
         issues.error(
             at,
             f"its values are given from t = {first:g} to {last:g}, but it is needed from "
-            f"t = {t0:g} to {max(float(wanted[-1]), t0):g}; add rows, or predict other times",
+            f"t = {t0:g} to {max(float(predicted[-1]), t0):g}; add rows, or predict other times",
         )
 
 

@@ -162,11 +162,11 @@ class _Analysis:
         rights = [np.column_stack([r - log_time * m[:, n], -m[:, n:]]) for m, r in levels]
         solution = solved(matrices, rights)
         logs = dict(zip(names, solution[:, 0].tolist(), strict=True))
-        found = {}
+        sizes = {}
         for k, column in enumerate(self.columns):
             kind, name = self.columns[column]
             column_of = column if kind != "initial" else _column("state", name)
-            found[kind, name] = TypicalSize(
+            sizes[kind, name] = TypicalSize(
                 _size(solution[k, 0]),
                 float(solution[k, 1]),
                 column in self.algebra.used_as_exponents,
@@ -176,12 +176,12 @@ class _Analysis:
             )
         for unknown in self.problem.unknowns:
             if unknown.kind == "noise":
-                found["noise", unknown.name] = TypicalSize(
+                sizes["noise", unknown.name] = TypicalSize(
                     self._of_noise(unknown), 0.0, False, True
                 )
         first = len(self.columns)
         states = {v: _size(solution[first + k, 0]) for k, v in enumerate(self.variables)}
-        return Sizes(found, states)
+        return Sizes(sizes, states)
 
     def _follows(self, powers: Array, logs: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
         """Return the dependence of a size on parameters in exponents.
@@ -334,8 +334,8 @@ class _Analysis:
             column = _column(unknown.kind, unknown.name)
             if column in self.columns:
                 p = unknown.parameter
-                given = [] if p.prior is None or p.prior.flat else [p.prior.central]
-                for low, high in [*given, (p.lower, p.upper)]:
+                by_prior = [] if p.prior is None or p.prior.flat else [p.prior.central]
+                for low, high in [*by_prior, (p.lower, p.upper)]:
                     middle = _middle(low, high)
                     if middle is not None:
                         narrow = low > 0 and high <= low * 10.0**NARROW_DECADES

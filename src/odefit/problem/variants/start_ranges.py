@@ -86,13 +86,13 @@ def ranges(problem: Problem) -> list[Range]:
     return _Ranges(problem).all()
 
 
-def values_at(problem: Problem, u: Array, given: Array | None = None) -> Array:
+def values_at(problem: Problem, u: Array, held_values: Array | None = None) -> Array:
     """Return start values, shape (k, n), for `u`, uniformly distributed in [0, 1].
 
-    Values `given`, shape (n,), are used unchanged where they are not NaN.
+    Values in `held_values`, shape (n,), are used unchanged where they are not NaN.
     """
     every = ranges(problem)
-    known = np.full(len(every), math.nan) if given is None else given
+    known = np.full(len(every), math.nan) if held_values is None else held_values
     values = np.column_stack([r.at(u[:, i]) for i, r in enumerate(every)])
     values = np.where(np.isnan(known), values, known)
     for i, one in enumerate(every):

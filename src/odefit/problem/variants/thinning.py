@@ -86,11 +86,11 @@ def _stride(times: Array, values: Array) -> int:
     range_ = float(np.ptp(values))
     allowed, stride_kept, stride = 0.0, 1, 2
     while len(values) // stride * OVERSAMPLING >= LEAST_VALUES:
-        kept = _every(len(values), stride)
-        error = np.abs(_interpolated(times[kept], values[kept], times) - values)
+        chosen = _every(len(values), stride)
+        error = np.abs(_interpolated(times[chosen], values[chosen], times) - values)
         if stride == 2:
             # For homogeneous noise, the largest of a thousand errors is five medians.
-            missed = np.delete(error, kept)
+            missed = np.delete(error, chosen)
             noise = min(float(missed.max()), 6 * float(np.median(missed)))
             allowed = INTERPOLATION_ERROR * range_ + 1.5 * noise
         if not error.max() <= allowed:
@@ -131,9 +131,9 @@ def _with_strides(condition: Condition, stride: Callable[[Condition, Series], in
     strides = {name: stride(condition, s) for name, s in condition.series.items()}
     if all(s == 1 for s in strides.values()):
         return condition
-    kept = {n: s.part(_every(len(s.rows), strides[n])) for n, s in condition.series.items()}
-    rows = np.unique(np.concatenate([s.rows for s in kept.values()]))
-    series = {n: replace(s, rows=np.searchsorted(rows, s.rows)) for n, s in kept.items()}
+    thinned = {n: s.part(_every(len(s.rows), strides[n])) for n, s in condition.series.items()}
+    rows = np.unique(np.concatenate([s.rows for s in thinned.values()]))
+    series = {n: replace(s, rows=np.searchsorted(rows, s.rows)) for n, s in thinned.items()}
     return replace(condition, times=condition.times[rows], series=series)
 
 

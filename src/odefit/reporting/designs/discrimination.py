@@ -15,8 +15,8 @@ CLEARLY = 3.0
 """Distance of two predictions, in standard deviations, that one measurement surely resolves."""
 
 
-def rivalry_sentence(rivalry: Rivalry, told: str) -> str:
-    """Return the sentence on a design that discriminates; `told` names its measurements."""
+def rivalry_sentence(rivalry: Rivalry, measurements: str) -> str:
+    """Return the sentence on a design that discriminates; `measurements` names its measurements."""
     first, second = (f'"{name}"' for name in rivalry.models)
     least = min(d for d in (rivalry.distance, rivalry.reverse) if not math.isnan(d))
     apart = "tells" if least >= CLEARLY else "tells most, though not surely, of"
@@ -25,8 +25,8 @@ def rivalry_sentence(rivalry: Rivalry, told: str) -> str:
         reverse = f", and if {second} is right, those of {first} by {_deviations(rivalry.reverse)}"
     together = " apart" if least >= CLEARLY else ""
     return (
-        f"Measuring {told} {apart} {first} and {second}{together}: if {first} is right, the "
-        f"closest curves of {second} miss it by {_deviations(rivalry.distance)}{reverse}."
+        f"Measuring {measurements} {apart} {first} and {second}{together}: if {first} is right, "
+        f"the closest curves of {second} miss it by {_deviations(rivalry.distance)}{reverse}."
     )
 
 
@@ -67,18 +67,19 @@ def plain(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def settling_sentence(found: Settlement) -> str:
+def settling_sentence(settlement: Settlement) -> str:
     """Return the sentence on a measurement that distinguishes several solutions."""
-    unit = f" {found.time_unit}" if found.time_unit else ""
-    values = joined([significant(v, 3) for v in found.predictions])
-    tells = "tells" if found.distance >= CLEARLY else "tells most, though not surely, of"
-    count = len(found.predictions)
-    apart = " apart" if found.distance >= CLEARLY else ""
-    noise = ", which is assumed" if found.assumed else ""
+    unit = f" {settlement.time_unit}" if settlement.time_unit else ""
+    values = joined([significant(v, 3) for v in settlement.predictions])
+    tells = "tells" if settlement.distance >= CLEARLY else "tells most, though not surely, of"
+    count = len(settlement.predictions)
+    apart = " apart" if settlement.distance >= CLEARLY else ""
+    noise = ", which is assumed" if settlement.assumed else ""
     return (
-        f'Measuring {found.observable} at {significant(found.time, 3)}{unit} in "'
-        f'{found.experiment}" {tells} the {count} solutions{apart}: they predict {values}, and a '
-        f"measurement scatters by {significant(found.sd, 2)}{noise}."
+        f'Measuring {settlement.observable} at {significant(settlement.time, 3)}{unit} in "'
+        f'{settlement.experiment}" {tells} the {count} solutions{apart}: they predict {values}, '
+        "and a "
+        f"measurement scatters by {significant(settlement.sd, 2)}{noise}."
     )
 
 

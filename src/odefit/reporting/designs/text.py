@@ -68,12 +68,12 @@ def design_sentence(design: DesignData) -> str:
     """Return the main sentence on a design: what to measure, and what that determines."""
     if not design.found:
         return lost_sentence(design)
-    told = _measuring(design)
+    measurements = _measuring(design)
     if design.rivalry is not None:
-        return rivalry_sentence(design.rivalry, told)
+        return rivalry_sentence(design.rivalry, measurements)
     known = [i for i in design.intervals if not any(math.isnan(v) for v in i.after)]
     if not known:
-        return f"Measuring {told} is best; the widths of intervals depend on the noise."
+        return f"Measuring {measurements} is best; the widths of intervals depend on the noise."
     shown = known[:MAX_TOLD]
     narrowed = [i for i in shown if _had_ends(i)]
     parts = []
@@ -83,7 +83,7 @@ def design_sentence(design: DesignData) -> str:
     if new := [i for i in shown if not _had_ends(i)]:
         parts.append(f"determines {joined([f'{i.key} within {_ends(i.after)}' for i in new])}")
     more = f" ({len(known) - MAX_TOLD} more below)" if len(known) > MAX_TOLD else ""
-    sentence = f"Measuring {told} {', and '.join(parts)}{more}"
+    sentence = f"Measuring {measurements} {', and '.join(parts)}{more}"
     without = [d.sentence.rstrip(".") for d in design.directions]
     if without:
         lowered = [w[0].lower() + w[1:] for w in without[:2]]
@@ -111,8 +111,8 @@ def lost_sentence(design: DesignData) -> str:
     also = [r.name for r in equal[1:]]
     choice = f"{first.name} (or {' or '.join(also[:3])})" if also else first.name
     all_known = "all of them" if len(first.determined) > 1 else first.determined[0]
-    what = all_known if not first.remaining else joined(list(first.determined))
-    return f"{sentence}If {choice} is measured as well, {what} can be determined."
+    unknowns = all_known if not first.remaining else joined(list(first.determined))
+    return f"{sentence}If {choice} is measured as well, {unknowns} can be determined."
 
 
 def design_lines(design: DesignData) -> Iterator[str]:
@@ -280,17 +280,17 @@ def _measuring(design: DesignData) -> str:
     before = "" if design.time_unit else "t = "
     parts = []
     for k, run in enumerate(design.runs):
-        own: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+        by_observables: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         for m in design.measurements:
             if m.run == k:
                 often = TIMES_IN_WORDS.get(m.count, f" {m.count} times")
-                own.setdefault(m.observables, []).append((significant(m.time, 3), often))
+                by_observables.setdefault(m.observables, []).append((significant(m.time, 3), often))
         texts = []
-        for names, times in own.items():
+        for names, times in by_observables.items():
             repeated = any(often for _, often in times)
             # A unit stands before "twice", and after the last of several times.
-            told = joined([f"{t}{unit if repeated else ''}{often}" for t, often in times])
-            texts.append(f"{joined(list(names))} at {before}{told}{'' if repeated else unit}")
+            listed = joined([f"{t}{unit if repeated else ''}{often}" for t, often in times])
+            texts.append(f"{joined(list(names))} at {before}{listed}{'' if repeated else unit}")
         parts.append(joined(texts) + _where(run, design.runs))
     return "; ".join(parts) if len(parts) > 1 else parts[0]
 

@@ -32,18 +32,20 @@ REPORTS: Mapping[str, Sequence[str]] = {
 """Formats of a report, and the packages that each needs."""
 
 
-def suffix_of(path: str | Path, known: Mapping[str, object], what: str, instead: str = "") -> str:
+def suffix_of(
+    path: str | Path, known: Mapping[str, object], content: str, instead: str = ""
+) -> str:
     """Return the suffix of a file, which determines its format.
 
     ``known`` holds the formats by suffix; Any other suffix raises an :class:`InputError`, whose
-    message ``what`` and ``instead`` complete.
+    message ``content`` and ``instead`` complete.
     """
     suffix = Path(path).suffix.lower()
     if suffix in known:
         return suffix
     has = f"'{suffix}' is not one of" if suffix else "its name has none of"
     more = f"; {instead}" if instead else ""
-    raise InputError(f"{path}: {what} is written as {', '.join(known)}, and {has} these{more}")
+    raise InputError(f"{path}: {content} is written as {', '.join(known)}, and {has} these{more}")
 
 
 def check_saved(path: str | Path) -> str:

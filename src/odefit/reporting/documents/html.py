@@ -197,9 +197,9 @@ def _values(result: ResultData, symbols: Symbols) -> dict[str, Any]:
 
     def name(of: Row | Unknown) -> Markup:
         noise = of.kind == "noise"
-        observable, _, what = of.name.rpartition("_") if noise else (of.name, "", "")
+        observable, _, quantity = of.name.rpartition("_") if noise else (of.name, "", "")
         shown = equations.inline(symbols, observable)
-        shown = Markup("{} of {}").format(what, shown) if noise else shown
+        shown = Markup("{} of {}").format(quantity, shown) if noise else shown
         return Markup("{} [{}]").format(shown, of.experiment) if of.experiment else shown
 
     return {
@@ -309,10 +309,10 @@ def report_curves(result: ResultData, forward: ForwardMap | None) -> tuple[list[
 
 def _residual_groups(result: ResultData, forward: ForwardMap | None) -> dict[str, Any]:
     """Return the values of the section on residuals: figures by kind, and a table by observable."""
-    found = residuals_of(result, forward)
-    groups = by_observable(found)
+    residuals = residuals_of(result, forward)
+    groups = by_observable(residuals)
     together = few_together(groups)
-    setting = Setting.of(result.problem, found)
+    setting = Setting.of(result.problem, residuals)
     rows = []
     for name, entries in groups.items():
         values = np.concatenate([e.values for e in entries])
@@ -329,7 +329,7 @@ def _residual_groups(result: ResultData, forward: ForwardMap | None) -> dict[str
                 "drawings": _drawn(kind, groups if one.by_run else together, setting),
             }
             for kind, one in diagnostics.DIAGNOSTICS.items()
-            if found and (kind != "residuals-experiment" or len(setting.marks) > 1)
+            if residuals and (kind != "residuals-experiment" or len(setting.marks) > 1)
         ],
         "runs": [(name, colour) for name, (colour, _) in setting.marks.items()][:MOST_ENTRIES],
         "more_runs": max(len(setting.marks) - MOST_ENTRIES, 0),

@@ -92,14 +92,16 @@ def known_lines(problem: Problem) -> list[str]:
     if len(names) > 1 and len(set(words.values())) == 1:
         noise = [f"Noise of all observables: {words[names[0]]}"]
     else:
-        noise = [f"Noise of {name}: {said}" for name, said in words.items()]
+        noise = [f"Noise of {name}: {text}" for name, text in words.items()]
     return [*(f"Input {line}" for line in input_lines(problem)), *noise]
 
 
 def special_lines(problem: Problem) -> list[str]:
     """Return a sentence on each experiment with values or events of its own."""
-    said = [(e.name, special_words(problem, e, PLAIN)) for e in problem.experiments[:MAX_ROWS]]
-    return [f"{name}: {'; '.join(pieces)}" for name, pieces in said if pieces]
+    pieces_by_experiment = [
+        (e.name, special_words(problem, e, PLAIN)) for e in problem.experiments[:MAX_ROWS]
+    ]
+    return [f"{name}: {'; '.join(pieces)}" for name, pieces in pieces_by_experiment if pieces]
 
 
 def data_table(problem: Problem) -> Table:
@@ -158,11 +160,11 @@ def report_markdown(result: ResultData, date: str = "") -> str:
 
 def _lines(result: ResultData, date: str) -> Iterator[str]:
     problem = result.problem
-    found = verdict(result)
+    conclusion = verdict(result)
     yield f"# {in_markdown(problem.name)}\n"
     if problem.description:
         yield f"{in_markdown(problem.description)}\n"
-    yield f"**{found.headline}** {in_markdown(' '.join(found.sentences))}\n"
+    yield f"**{conclusion.headline}** {in_markdown(' '.join(conclusion.sentences))}\n"
     yield f"{data_sentence(problem)}\n"
     yield "## Estimates\n"
     yield estimates_markdown(result)

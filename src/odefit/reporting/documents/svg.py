@@ -67,7 +67,7 @@ def drawing(figure: Figure, prefix: str, title: str, description: str = "") -> D
         for side in ("width", "height")
     )
     view_box = root.attrib["viewBox"]
-    wanted = _referenced(root)
+    referenced = _referenced(root)
     # Matplotlib's style sheet would apply to the whole page; the template has its own.
     for node in root.iter():
         for child in [c for c in node if _local(c.tag) in ("metadata", "style")]:
@@ -76,7 +76,7 @@ def drawing(figure: Figure, prefix: str, title: str, description: str = "") -> D
         node.attrib = {
             _local(name): _fit(_local(name), value, prefix)
             for name, value in node.attrib.items()
-            if name != "id" or value in wanted
+            if name != "id" or value in referenced
         }
     drawn = [c for c in root if len(c) or c.tag != "defs"]
     content = "".join(ElementTree.tostring(c, encoding="unicode", method="html") for c in drawn)
@@ -89,13 +89,13 @@ def _local(name: str) -> str:
 
 def _referenced(root: ElementTree.Element) -> frozenset[str]:
     """Return the ids that are referred to; the others are dropped."""
-    found = set()
+    ids = set()
     for node in root.iter():
         for name, value in node.attrib.items():
             if name.endswith("href"):
-                found.add(value.removeprefix("#"))
-            found.update(_REFERENCE.findall(value))
-    return frozenset(found)
+                ids.add(value.removeprefix("#"))
+            ids.update(_REFERENCE.findall(value))
+    return frozenset(ids)
 
 
 def _fit(name: str, value: str, prefix: str) -> str:

@@ -50,34 +50,36 @@ COLUMNS = {
 Found = ValidationData | CrossValidationData
 
 
-def write_validation_report(found: Found, path: str | Path, date: str | None = None) -> None:
+def write_validation_report(validation: Found, path: str | Path, date: str | None = None) -> None:
     """Write a report in the format that the name of its file tells.
 
     `date` is that of the report, today without it. Raises InputError for another suffix, a missing
     package, and a file that cannot be written.
     """
     suffix = check_report(path)
-    values = _values(found) | {"date": datetime.date.today().isoformat() if date is None else date}
-    write_atomically(path, _markdown(values) if suffix == ".md" else _html(found, values))
+    values = _values(validation) | {
+        "date": datetime.date.today().isoformat() if date is None else date
+    }
+    write_atomically(path, _markdown(values) if suffix == ".md" else _html(validation, values))
 
 
-def _values(found: Found) -> dict[str, Any]:
+def _values(validation: Found) -> dict[str, Any]:
     """Return the words and tables of a report, as texts."""
-    if isinstance(found, ValidationData):
-        shown = list(measurement_table(found).to_dict("records"))
-        sentence = verdict_sentence(found)
-        ahead = one_step_sentence(found)
-        absent = set() if found.one_step else {"one_step", "one_step_percent"}
+    if isinstance(validation, ValidationData):
+        shown = list(measurement_table(validation).to_dict("records"))
+        sentence = verdict_sentence(validation)
+        ahead = one_step_sentence(validation)
+        absent = set() if validation.one_step else {"one_step", "one_step_percent"}
         return {
             "title": "Validation",
             "headline": sentence,
-            "tone": TONES[found.verdict],
+            "tone": TONES[validation.verdict],
             "sentences": [ahead] if ahead else [],
-            "notes": list(validation_notes(found)),
+            "notes": list(validation_notes(validation)),
             "tables": [
                 _table(
                     "Goodness of prediction",
-                    validation_table(found).to_dict("records"),
+                    validation_table(validation).to_dict("records"),
                     {name: title for name, title in TITLES.items() if name not in absent},
                 ),
                 _table(
@@ -87,15 +89,15 @@ def _values(found: Found) -> dict[str, Any]:
                 ),
             ],
         }
-    folds = fold_table(found).drop(columns="failure")
+    folds = fold_table(validation).drop(columns="failure")
     titles = {str(name): str(name) for name in folds.columns} | {"mean_square": "mean square"}
-    incomplete = not found.folds or any(fold.failure for fold in found.folds)
+    incomplete = not validation.folds or any(fold.failure for fold in validation.folds)
     return {
         "title": "Cross-validation",
-        "headline": cross_validation_sentence(found),
+        "headline": cross_validation_sentence(validation),
         "tone": "caution" if incomplete else "good",
         "sentences": [],
-        "notes": list(cross_validation_notes(found)),
+        "notes": list(cross_validation_notes(validation)),
         "tables": [
             _table(
                 "Parts left out, and the estimates of the rest", folds.to_dict("records"), titles
@@ -139,17 +141,17 @@ def _markdown(values: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _html(found: Found, values: dict[str, Any]) -> str:
+def _html(validation: Found, values: dict[str, Any]) -> str:
     from odefit.reporting.documents.html import environment
     from odefit.reporting.documents.svg import drawing
     from odefit.reporting.figures.validation import plot_cross_validation, plot_validation
 
     figure = (
-        plot_validation(found)
-        if isinstance(found, ValidationData)
-        else plot_cross_validation(found)
+        plot_validation(validation)
+        if isinstance(validation, ValidationData)
+        else plot_cross_validation(validation)
     )
-    dashed = isinstance(found, ValidationData) and found.one_step is not None
+    dashed = isinstance(validation, ValidationData) and validation.one_step is not None
     ahead = ", dashed ones those one step ahead" if dashed else ""
     description = f"Lines are predictions with their bands{ahead}; squares are measurements."
     drawn = drawing(figure, "course", "Measurements, predictions and residuals", description)

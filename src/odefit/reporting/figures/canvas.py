@@ -75,9 +75,11 @@ class Canvas:
     ax: Axes | None = None
 
     def __post_init__(self) -> None:
-        given = [k for k in ("width", "figure", "ax") if getattr(self, k) is not None]
-        if len(given) > 1:
-            raise InputError(f"{given[0]}, {given[1]}: give one of them, the other follows from it")
+        settings = [k for k in ("width", "figure", "ax") if getattr(self, k) is not None]
+        if len(settings) > 1:
+            raise InputError(
+                f"{settings[0]}, {settings[1]}: give one of them, the other follows from it"
+            )
         if self.width is not None:
             inches(self.width)
         if self.figure is not None and not isinstance(self.figure, Figure | SubFigure):
@@ -97,8 +99,8 @@ class Canvas:
             return self.figure
         if self.width is None:
             return style.new_figure(width, height)
-        wanted = inches(self.width)
-        return style.new_figure(wanted, height * (wanted / width) ** by_width)
+        chosen_width = inches(self.width)
+        return style.new_figure(chosen_width, height * (chosen_width / width) ** by_width)
 
     def axes(self, width: float, height: float, *, by_width: float = 0.6) -> Axes:
         """Return axes to draw on; the arguments are those of :meth:`sheet`."""
@@ -123,10 +125,10 @@ class Canvas:
             return [[self.ax]]
         width, height = size
         if self.width is not None:
-            wanted = inches(self.width)
-            columns = min(columns, max(int(wanted / NARROWEST_PANEL), 1))
-            height = max(height * (wanted / columns / width) ** 0.8, 1.25)
-            width = wanted / columns
+            chosen_width = inches(self.width)
+            columns = min(columns, max(int(chosen_width / NARROWEST_PANEL), 1))
+            height = max(height * (chosen_width / columns / width) ** 0.8, 1.25)
+            width = chosen_width / columns
         rows = math.ceil(count / columns)
         sheet = self.figure or style.new_figure(width * columns, height * rows + more)
         panels = [sheet.add_subplot(rows, columns, k + 1) for k in range(count)]

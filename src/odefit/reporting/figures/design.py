@@ -87,9 +87,11 @@ def _draw_curve(axes: Axes, curve: InformationCurve, design: DesignData) -> None
     axes.plot(curve.times, curve.values, color=style.MODEL, linewidth=1.4)
     axes.axhline(1.0, color=style.MUTED, linewidth=0.9, linestyle="--")
     run = design.runs.index(curve.run)
-    own = [m for m in design.measurements if m.run == run and m.observables == curve.observables]
-    heights = np.interp([m.time for m in own], curve.times, curve.values)
-    for m, height in zip(own, heights, strict=True):
+    on_curve = [
+        m for m in design.measurements if m.run == run and m.observables == curve.observables
+    ]
+    heights = np.interp([m.time for m in on_curve], curve.times, curve.values)
+    for m, height in zip(on_curve, heights, strict=True):
         axes.axvline(m.time, color=style.DATA, linewidth=0.7, alpha=0.5)
         axes.plot([m.time], [height], "o", color=style.DATA, markersize=4.5, zorder=4)
         if m.count > 1:

@@ -81,11 +81,11 @@ def plot_diagnostic(
             raise InputError(
                 f"kind: there is no diagnostic {one!r}{one_of(one, ['all', *DIAGNOSTICS])}"
             )
-    found = _chosen(result, experiment, observables)
-    if not found:
+    residuals = _chosen(result, experiment, observables)
+    if not residuals:
         return canvas.empty("no residuals: no solution was found that can be simulated")
-    groups = by_observable(found)
-    setting = Setting.of(result.problem, found)
+    groups = by_observable(residuals)
+    setting = Setting.of(result.problem, residuals)
     if "all" in kinds:
         several = len(setting.marks) > 1
         kinds = [k for k in DIAGNOSTICS if several or k != "residuals-experiment"]
@@ -125,15 +125,15 @@ def _chosen(
     for observable in observables or ():
         if observable not in known:
             raise InputError(f"observable: there is no '{observable}'{one_of(observable, known)}")
-    found = [
+    chosen = [
         entry
         for entry in residuals_of(result)
         if name in (None, entry.experiment)
         and (observables is None or entry.observable in observables)
     ]
-    if not found and (observables or name):
+    if not chosen and (observables or name):
         raise InputError("nothing of this was measured, so there are no residuals")
-    return found
+    return chosen
 
 
 def panel_figure(
@@ -238,22 +238,28 @@ def draw_histogram(axes: Axes, entries: Sequence[Residuals], setting: Setting) -
 
 def draw_autocorrelation(axes: Axes, entries: Sequence[Residuals], setting: Setting) -> None:
     """Draw the autocorrelation of residuals, with the limits of independent residuals."""
-    found, count = autocorrelation(entries)
+    correlations, count = autocorrelation(entries)
     limit = NORMAL_95 / math.sqrt(max(count, 1))
     axes.axhspan(-limit, limit, color=style.GRID, linewidth=0, zorder=0)
     axes.axhline(0.0, color=style.MUTED, linewidth=0.9, zorder=1)
-    lags = np.arange(1, len(found) + 1)
-    axes.vlines(lags, 0.0, found, color=style.MODEL, linewidth=1.4, zorder=3)
+    lags = np.arange(1, len(correlations) + 1)
+    axes.vlines(lags, 0.0, correlations, color=style.MODEL, linewidth=1.4, zorder=3)
     axes.plot(
-        lags, found, linestyle="none", marker="o", markersize=3.0, color=style.MODEL, zorder=3
+        lags,
+        correlations,
+        linestyle="none",
+        marker="o",
+        markersize=3.0,
+        color=style.MODEL,
+        zorder=3,
     )
-    reach = max(1.15 * float(np.max(np.abs(found), initial=0.0)), min(1.5 * limit, 1.0))
+    reach = max(1.15 * float(np.max(np.abs(correlations), initial=0.0)), min(1.5 * limit, 1.0))
     axes.set_ylim(-reach, reach)
-    axes.set_xlim(0.4, max(len(found), 4) + 0.6)
+    axes.set_xlim(0.4, max(len(correlations), 4) + 0.6)
     axes.set_xlabel("lag, measurements")
     axes.set_ylabel("autocorrelation")
     style.dress(axes)
-    if not len(found):
+    if not len(correlations):
         style.say(axes, "too few in succession")
 
 
@@ -262,10 +268,10 @@ def _name_of(entries: Sequence[Residuals]) -> str:
 
 
 def _equality(setting: Setting) -> list[Artist]:
-    found: list[Artist] = [Line2D([], [], color=style.MUTED, linewidth=0.9, label="equality")]
+    handles: list[Artist] = [Line2D([], [], color=style.MUTED, linewidth=0.9, label="equality")]
     series = [s for c in setting.problem.conditions for s in c.series.values()]
     if any(s.censored is not None for s in series):
-        found.append(
+        handles.append(
             Line2D(
                 [],
                 [],
@@ -277,7 +283,7 @@ def _equality(setting: Setting) -> list[Artist]:
                 label="beyond a limit",
             )
         )
-    return found
+    return handles
 
 
 def _limits(_: Setting) -> list[Artist]:

@@ -95,11 +95,11 @@ def plot_fit(
     left_out = len(curves) - MAX_PANELS
     shown = curves[:MAX_PANELS]
     several = len({c.experiment for c in shown}) > 1
-    given = driving_of(result, curves, until) if inputs else []
-    given = given[: MAX_PANELS - len(shown)]
+    driven = driving_of(result, curves, until) if inputs else []
+    driven = driven[: MAX_PANELS - len(shown)]
     with style.plain_style():
         rows = canvas.panels(
-            len(shown) + len(given),
+            len(shown) + len(driven),
             column_count(shown),
             PANEL_SIZE,
             more=0.65 if left_out > 0 else 0.35,
@@ -107,7 +107,7 @@ def plot_fit(
         panels = [axes for row in rows for axes in row]
         for axes, curve in zip(panels, shown, strict=False):
             draw_panel(axes, curve, several, log_y)
-        for axes, one in zip(panels[len(shown) :], given, strict=True):
+        for axes, one in zip(panels[len(shown) :], driven, strict=True):
             draw_driving_panel(axes, one, several)
         style.label_outside(rows)
         if share_axes:
@@ -124,13 +124,13 @@ def driving_of(
     result: ResultData, curves: Sequence[Curve], until: float | None = None
 ) -> list[Driving]:
     """Return inputs and doses of the experiments of some curves, as far as these extend."""
-    found: list[Driving] = []
+    drivings: list[Driving] = []
     vector = result.best.vector if result.solutions else np.zeros(len(result.problem.unknowns))
     for experiment in dict.fromkeys(curve.experiment for curve in curves):
         condition = result.problem.condition(experiment)
         end = condition.end if until is None else max(condition.end, until)
-        found += driving(result.problem, condition, vector, end)
-    return found
+        drivings += driving(result.problem, condition, vector, end)
+    return drivings
 
 
 def draw_driving_panel(axes: Axes, one: Driving, several: bool) -> None:
@@ -168,35 +168,37 @@ def _share(panels: Sequence[Axes], curves: Sequence[Curve]) -> None:
 def legend_handles(curves: Sequence[Curve], level: float) -> list[Artist]:
     """Return the entries of the legend for what some curves show."""
     point: dict[str, Any] = {"linestyle": "none", "markersize": 3.8, "color": style.DATA}
-    found: list[Artist] = []
+    handles: list[Artist] = []
     if any(len(c.times) for c in curves):
-        found.append(Line2D([], [], marker="o", label="measured", **point))
+        handles.append(Line2D([], [], marker="o", label="measured", **point))
     if any(c.censored is not None for c in curves):
-        found.append(
+        handles.append(
             Line2D([], [], marker="v", markerfacecolor="none", label="beyond a limit", **point)
         )
     if any(c.spread is not None and not c.dense for c in curves):
-        found.append(Line2D([], [], linestyle="none", marker="|", color=style.DATA, label="± 1 sd"))
+        handles.append(
+            Line2D([], [], linestyle="none", marker="|", color=style.DATA, label="± 1 sd")
+        )
     if any(c.validation is not None for c in curves):
-        found.append(
+        handles.append(
             Line2D([], [], marker="s", markerfacecolor="none", label="not fitted", **point)
         )
     line: dict[str, Any] = {"color": style.MODEL}
     if any(len(c.model) for c in curves):
-        found.append(Line2D([], [], linewidth=1.4, label="model", **line))
+        handles.append(Line2D([], [], linewidth=1.4, label="model", **line))
     if any(len(c.others) for c in curves):
         line |= {"linewidth": 0.9, "linestyle": (0, (4, 2))}
-        found.append(Line2D([], [], label="other solutions", **line))
+        handles.append(Line2D([], [], label="other solutions", **line))
     if any(c.band is not None for c in curves):
-        found.append(Patch(color=style.MODEL, alpha=0.4, label=f"{100 * level:g} % confidence"))
+        handles.append(Patch(color=style.MODEL, alpha=0.4, label=f"{100 * level:g} % confidence"))
     if any(c.band is not None and np.isfinite(c.band.prediction).any() for c in curves):
-        found.append(Patch(color=style.MODEL, alpha=0.13, label="prediction"))
+        handles.append(Patch(color=style.MODEL, alpha=0.13, label="prediction"))
     if any(c.events for c in curves):
         line = {"color": style.MUTED, "linewidth": 0.7, "linestyle": (0, (3, 3))}
-        found.append(Line2D([], [], label="event", **line))
+        handles.append(Line2D([], [], label="event", **line))
     if any(c.until is not None for c in curves):
-        found.append(Patch(color=style.GRID, alpha=0.6, label="beyond the data"))
-    return found
+        handles.append(Patch(color=style.GRID, alpha=0.6, label="beyond the data"))
+    return handles
 
 
 def column_count(curves: Sequence[Curve]) -> int:
@@ -294,9 +296,9 @@ def curve_notes(
     several = len(result.problem.conditions) > 1
     for experiment in dict.fromkeys(curve.experiment for curve in curves):
         mine = [curve for curve in curves if curve.experiment == experiment]
-        found = [curve.band for curve in mine if curve.band is not None]
+        drawn_bands = [curve.band for curve in mine if curve.band is not None]
         failed = [f"no band of {c.observable}: {c.no_band}" for c in mine if c.no_band]
-        for sentence in (*failed, *band_notes(result, found)):
+        for sentence in (*failed, *band_notes(result, drawn_bands)):
             yield f"{experiment}: {sentence}" if several else sentence
         condition = result.problem.condition(experiment)
         if until is not None and until > condition.end:

@@ -47,12 +47,12 @@ def with_functions(
         bands = band_source(result, "linear", forward)
     conditions = problem.conditions if experiment is None else (problem.condition(experiment),)
     longest = max(conditions, key=lambda condition: condition.end)
-    found: list[Curve] = []
+    extended: list[Curve] = []
     for condition in conditions:
-        found += [curve for curve in curves if curve.experiment == condition.name]
+        extended += [curve for curve in curves if curve.experiment == condition.name]
         here = {n: f for n, f in shown.items() if f.function.per_experiment or condition is longest}
-        found += _curves(result, condition, here, bands, level, forward)
-    return found
+        extended += _curves(result, condition, here, bands, level, forward)
+    return extended
 
 
 def _curves(

@@ -64,27 +64,33 @@ def plot_predictions(
         if name not in known:
             raise InputError(f"observable: there is no '{name}'{one_of(name, known)}")
     chosen = [n for n in known if observables is None or n in observables]
-    found = predicted(result, times, level, experiment, band, control, chosen, dense=True)
-    for sentence in found.notes:
+    predictions = predicted(result, times, level, experiment, band, control, chosen, dense=True)
+    for sentence in predictions.notes:
         say(sentence)
-    if len(found.runs) > MOST_RUNS:
-        raise InputError(f"a figure shows {MOST_RUNS} runs at most, there are {len(found.runs)}")
-    colours = run_colours(len(found.runs))
-    groups = _driving_of(found.problem, found.runs, result.best.vector)
+    if len(predictions.runs) > MOST_RUNS:
+        raise InputError(
+            f"a figure shows {MOST_RUNS} runs at most, there are {len(predictions.runs)}"
+        )
+    colours = run_colours(len(predictions.runs))
+    groups = _driving_of(predictions.problem, predictions.runs, result.best.vector)
     count = len(chosen) + len(groups)
     with style.plain_style():
         rows = canvas.panels(count, min(count, MOST_COLUMNS), PANEL_SIZE, more=0.3)
         panels = [axes for row in rows for axes in row]
         for axes, name in zip(panels, chosen, strict=False):
-            for number, (run, bands) in enumerate(zip(found.runs, found.bands, strict=True)):
+            for number, (run, bands) in enumerate(
+                zip(predictions.runs, predictions.bands, strict=True)
+            ):
                 one = next(band for band in bands if band.name == name)
-                _draw_run(axes, run, one, colours[number], bands=len(found.runs) <= MANY_RUNS)
-                _mark_events(axes, event_times(found.problem, run.condition), one, colours[number])
-            _label(axes, found.problem, name, found.runs, log_y)
+                _draw_run(axes, run, one, colours[number], bands=len(predictions.runs) <= MANY_RUNS)
+                _mark_events(
+                    axes, event_times(predictions.problem, run.condition), one, colours[number]
+                )
+            _label(axes, predictions.problem, name, predictions.runs, log_y)
         for axes, group in zip(panels[len(chosen) :], groups, strict=True):
             draw_driving(axes, [one for _, one in group], [colours[k] for k, _ in group])
         style.label_outside(rows)
-        canvas.legend(panels, run_handles([r.condition.name for r in found.runs], colours))
+        canvas.legend(panels, run_handles([r.condition.name for r in predictions.runs], colours))
         return canvas.finish(panels[0])
 
 
@@ -141,14 +147,14 @@ def run_colours(count: int) -> list[str]:
 
 def run_handles(names: Sequence[str], colours: Sequence[str]) -> list[Artist]:
     """Return the entries of the legend for runs, the first ones where there are many."""
-    found: list[Artist] = []
+    handles: list[Artist] = []
     for name, colour in list(zip(names, colours, strict=True))[:MOST_ENTRIES]:
         label = style.plain(style.shorten(name))
-        found.append(Line2D([], [], color=colour, marker="o", markersize=3.0, label=label))
+        handles.append(Line2D([], [], color=colour, marker="o", markersize=3.0, label=label))
     if len(names) > MOST_ENTRIES:
         label = f"and {len(names) - MOST_ENTRIES} more"
-        found.append(Line2D([], [], linestyle="none", label=label))
-    return found
+        handles.append(Line2D([], [], linestyle="none", label=label))
+    return handles
 
 
 def _driving_of(

@@ -70,13 +70,13 @@ def residuals_of(result: ResultData, forward: ForwardMap | None = None) -> list[
         every = np.concatenate([entry.standardized for entry in table])
         unit = unit if unit > 0 and math.isfinite(unit) else float(np.std(every)) or 1.0
     random = np.random.default_rng(result.seed)
-    found = []
+    residuals = []
     for entry in table:
         condition = problem.condition(entry.experiment)
         series = condition.series[entry.observable]
         noise = problem.noise.get(entry.observable, Noise())
         none = np.zeros(len(entry.times), dtype=np.intp)
-        found.append(
+        residuals.append(
             Residuals(
                 entry.experiment,
                 entry.observable,
@@ -95,7 +95,7 @@ def residuals_of(result: ResultData, forward: ForwardMap | None = None) -> list[
                 calendar_of(problem, condition),
             )
         )
-    return found
+    return residuals
 
 
 def by_observable(residuals: Sequence[Residuals]) -> dict[str, list[Residuals]]:
@@ -128,9 +128,11 @@ def autocorrelation(entries: Sequence[Residuals], lags: int = LAGS) -> tuple[Arr
     """
     series = []
     for entry in entries:
-        kept = np.isfinite(entry.normal) & np.isfinite(entry.times)
-        times, place, counts = np.unique(entry.times[kept], return_inverse=True, return_counts=True)
-        sums = np.bincount(place, entry.normal[kept], len(times))
+        finite = np.isfinite(entry.normal) & np.isfinite(entry.times)
+        times, place, counts = np.unique(
+            entry.times[finite], return_inverse=True, return_counts=True
+        )
+        sums = np.bincount(place, entry.normal[finite], len(times))
         series.append(sums / np.sqrt(counts))  # independent residuals have a variance of one
     count = sum(len(one) for one in series)
     longest = max((len(one) for one in series), default=0)
@@ -142,11 +144,11 @@ def autocorrelation(entries: Sequence[Residuals], lags: int = LAGS) -> tuple[Arr
     if not square > 0:
         return np.zeros(0), count
     most = min(lags, longest - 1, max(count // 2, 1))
-    found = [
+    correlations = [
         sum(float(one[lag:] @ one[:-lag]) for one in centred if len(one) > lag) / square
         for lag in range(1, most + 1)
     ]
-    return np.array(found), count
+    return np.array(correlations), count
 
 
 def normal_quantiles(values: Array) -> tuple[Array, Array]:

@@ -179,12 +179,12 @@ def draw_by_experiment(axes: Axes, entries: Sequence[Residuals], setting: Settin
 
 def reference_handles(setting: Setting, *, mean: bool = False) -> list[Artist]:
     """Return the legend entries of the marks behind residuals."""
-    found: list[Artist] = []
+    handles: list[Artist] = []
     if mean:
-        found.append(Line2D([], [], color=style.INK, linewidth=1.4, label="mean"))
+        handles.append(Line2D([], [], color=style.INK, linewidth=1.4, label="mean"))
     if setting.in_sds:
-        found.append(Patch(color=style.GRID, label="± 2 sd"))
-    return found
+        handles.append(Patch(color=style.GRID, label="± 2 sd"))
+    return handles
 
 
 def _about_zero(axes: Axes, values: Array, setting: Setting) -> None:

@@ -34,13 +34,13 @@ def plot_sensitivities(
     kind: SensitivityKind,
     keys: Sequence[str],
     outputs: Sequence[Output],
-    found: Indices,
+    indices: Indices,
     time_unit: str,
     canvas: Canvas = SCREEN,
 ) -> Figure:
     """Draw indices against time where an output has several times, otherwise as bars."""
     panels = list(dict.fromkeys((o.name, o.experiment) for o in outputs))
-    ranked = importance(kind, outputs, found)
+    ranked = importance(kind, outputs, indices)
     with style.plain_style():
         rows = canvas.panels(len(panels), min(len(panels), MOST_COLUMNS), PANEL_SIZE, more=0.3)
         every = [axes for row in rows for axes in row]
@@ -50,10 +50,10 @@ def plot_sensitivities(
             ]
             times = np.array([outputs[i].time for i in places])
             if len(places) > 1:
-                _curves(axes, kind, keys, times, places, found, ranked[name])
+                _curves(axes, kind, keys, times, places, indices, ranked[name])
                 axes.set_xlabel(style.time_label(time_unit))
             else:
-                _bars(axes, kind, keys, found, places[0])
+                _bars(axes, kind, keys, indices, places[0])
             several = len({e for n, e in panels if n == name}) > 1
             axes.set_title(style.shorten(f"{name}, {experiment}" if several else name))
             axes.set_ylabel(TITLES[kind])
@@ -66,11 +66,11 @@ def _curves(
     keys: Sequence[str],
     times: Array,
     places: Sequence[int],
-    found: Indices,
+    indices: Indices,
     ranked: Array,
 ) -> None:
     """Draw the indices of the most important unknowns against time."""
-    table, errors = _shown(kind, found)
+    table, errors = _shown(kind, indices)
     order = np.argsort(-np.nan_to_num(np.abs(ranked)), kind="stable")[:MOST_CURVES]
     for number, k in enumerate(order):
         colour = style.SERIES[number]
@@ -83,10 +83,10 @@ def _curves(
 
 
 def _bars(
-    axes: Axes, kind: SensitivityKind, keys: Sequence[str], found: Indices, place: int
+    axes: Axes, kind: SensitivityKind, keys: Sequence[str], indices: Indices, place: int
 ) -> None:
     """Draw the indices of a single number, the most important unknown first."""
-    table, errors = _shown(kind, found)
+    table, errors = _shown(kind, indices)
     order = np.argsort(-np.nan_to_num(np.abs(table[place])), kind="stable")
     values, half = table[place][order], errors[place][order]
     where = np.arange(len(order))
@@ -94,7 +94,7 @@ def _bars(
     style.dress(axes)
     total = axes.bar(where, values, yerr=bars if bars.any() else None, color=style.SERIES[0])
     if kind == "sobol":
-        first = axes.plot(where, found.values[place][order], "o", color=style.SERIES[1], ms=4)
+        first = axes.plot(where, indices.values[place][order], "o", color=style.SERIES[1], ms=4)
         axes.legend([total, *first], ["total", "first"], frameon=False, fontsize=style.SMALL_FONT)
     names = [style.shorten(keys[i], 12) for i in order]
     axes.xaxis.set_major_locator(FixedLocator(where.tolist()))
@@ -102,8 +102,8 @@ def _bars(
     axes.tick_params(axis="x", labelrotation=45 if max(map(len, names)) > 4 else 0)
 
 
-def _shown(kind: SensitivityKind, found: Indices) -> tuple[Array, Array]:
+def _shown(kind: SensitivityKind, indices: Indices) -> tuple[Array, Array]:
     """Return the index that is drawn and the half widths of its intervals."""
     if kind == "sobol":
-        return found.others, found.other_errors
-    return found.values, found.errors
+        return indices.others, indices.other_errors
+    return indices.values, indices.errors

@@ -123,7 +123,7 @@ def _curves(
     observables = problem.model.observables
     alone = {expression.name for expression in observables.values()}
     lines = [*path.observables.items(), *((k, v) for k, v in path.states.items() if k not in alone)]
-    found = []
+    curves = []
     for number, (name, values) in enumerate(lines):
         series = condition.series.get(name) if number < len(observables) else None
         noise = problem.noise.get(name)
@@ -132,7 +132,7 @@ def _curves(
         if series is not None:
             sds = standard_deviations(problem, condition, name, vector, {})
             spread = None if sds is None else ends(series.values, sds, transform)
-        found.append(
+        curves.append(
             Curve(
                 experiment=condition.name,
                 observable=name,
@@ -149,7 +149,7 @@ def _curves(
                 calendar=calendar_on(problem, condition),
             )
         )
-    return found
+    return curves
 
 
 def _draw_nodes(axes: Axes, times: Array, values: Array) -> None:
@@ -172,8 +172,8 @@ def _title(history: History, iteration: int, condition: Condition) -> str:
     last = len(history.iterations) - 1
     number = range(last + 1)[iteration]
     several = len(history.problem.conditions) > 1
-    said = f"iteration {number} of {last}: objective {at.objective:.3g}, gap {at.gap:.1g}"
-    return style.plain(f"{style.shorten(condition.name, 24)} · {said}" if several else said)
+    title = f"iteration {number} of {last}: objective {at.objective:.3g}, gap {at.gap:.1g}"
+    return style.plain(f"{style.shorten(condition.name, 24)} · {title}" if several else title)
 
 
 def _explain(figure: Figure | SubFigure) -> None:

@@ -363,8 +363,8 @@ def plain(text: str) -> str:
     Draw it with ``parse_math=False``: a ``$`` in a name does not begin a formula.
     """
     font = _font()
-    kept = "".join(" " if c in "\n\r\t" else c for c in text)
-    return "".join(c if font.get_char_index(ord(c)) else "\N{WHITE SQUARE}" for c in kept)
+    one_line = "".join(" " if c in "\n\r\t" else c for c in text)
+    return "".join(c if font.get_char_index(ord(c)) else "\N{WHITE SQUARE}" for c in one_line)
 
 
 def shorten(text: str, length: int = 28) -> str:

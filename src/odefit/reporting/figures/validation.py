@@ -20,33 +20,33 @@ from odefit.reporting.figures.canvas import MOST_ENTRIES, SCREEN, Canvas
 from odefit.reporting.figures.fit import PANEL_SIZE
 
 
-def plot_validation(found: ValidationData, canvas: Canvas = SCREEN) -> Figure:
+def plot_validation(validation: ValidationData, canvas: Canvas = SCREEN) -> Figure:
     """Draw the course in time, a parity panel and a residual panel for each observable.
 
     Runs have colours of their own. Bars are prediction bands, dashed lines the predictions one step
     ahead; grey lines mark equality and two standard deviations.
     """
-    return _drawn(found.series, found.time_unit, canvas)
+    return _drawn(validation.series, validation.time_unit, canvas)
 
 
-def plot_cross_validation(found: CrossValidationData, canvas: Canvas = SCREEN) -> Figure:
+def plot_cross_validation(validation: CrossValidationData, canvas: Canvas = SCREEN) -> Figure:
     """Draw the same of parts that were left out, a colour each."""
-    good = [fold for fold in found.folds if not fold.failure]
+    good = [fold for fold in validation.folds if not fold.failure]
     if not good:
         return canvas.empty("no part could be predicted")
-    return _drawn([one for fold in good for one in _of_fold(fold)], found.time_unit, canvas)
+    return _drawn([one for fold in good for one in _of_fold(fold)], validation.time_unit, canvas)
 
 
 def _of_fold(fold: Fold) -> Iterator[ValidatedSeries]:
     """Yield the measurements of a part by experiment and observable, named after the part."""
     experiments, observables = np.array(fold.experiments), np.array(fold.observables)
     for experiment, observable in dict.fromkeys(zip(experiments, observables, strict=True)):
-        kept = (experiments == experiment) & (observables == observable)
-        none, nan = np.full(int(kept.sum()), np.nan), math.nan
+        chosen = (experiments == experiment) & (observables == observable)
+        none, nan = np.full(int(chosen.sum()), np.nan), math.nan
         yield ValidatedSeries(
-            fold.name, str(observable), fold.times[kept], fold.measured[kept],
-            fold.predicted[kept], none, none, fold.residuals[kept], nan, nan, nan, nan, nan, nan,
-            nan,
+            fold.name, str(observable), fold.times[chosen], fold.measured[chosen],
+            fold.predicted[chosen], none, none, fold.residuals[chosen],
+            nan, nan, nan, nan, nan, nan, nan,
         )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def _draw_series(panels: tuple[Axes, Axes, Axes], one: ValidatedSeries, colour: 
 
 def _legend(runs: Sequence[str], ahead: bool) -> list[Artist]:
     """Return the entries of the legend: a colour for each run, and the kinds of lines."""
-    found: list[Artist] = [
+    handles: list[Artist] = [
         Line2D(
             [], [], color=style.SERIES[k % len(style.SERIES)], marker="s", markersize=3.8,
             markerfacecolor="none", label=style.plain(style.shorten(run)),
@@ -118,10 +118,10 @@ def _legend(runs: Sequence[str], ahead: bool) -> list[Artist]:
     ]  # fmt: skip
     if ahead:
         line: dict[str, Any] = {"color": style.INK}
-        found.append(Line2D([], [], linewidth=1.2, label="free run", **line))
+        handles.append(Line2D([], [], linewidth=1.2, label="free run", **line))
         line["linestyle"] = (0, (3, 2))
-        found.append(Line2D([], [], linewidth=1.0, label="one step ahead", **line))
-    return found
+        handles.append(Line2D([], [], linewidth=1.0, label="one step ahead", **line))
+    return handles
 
 
 def _range(series: Sequence[ValidatedSeries]) -> Array:

@@ -104,11 +104,11 @@ def noise_words(problem: Problem, name: str, write: Writer, sd: str) -> str:
     """Return the scatter of measurements of `name`; `sd` names standard deviations."""
     noise = problem.noise.get(name, Noise())
     measured = [c for c in problem.conditions if name in c.series]
-    own = [c.name for c in measured if c.series[name].sds is not None]
+    with_sds = [c.name for c in measured if c.series[name].sds is not None]
     if not noise.law.located:
         words: str = write.text(noise.law.words)
         return words + _spread_words(noise, write) if noise.law.has_spread else words
-    if own and len(own) == len(measured):
+    if with_sds and len(with_sds) == len(measured):
         words = write.text(f"{sd} with each value")
     elif noise.relative is not None:
         words = write.text(f"{sd} {significant(100 * noise.relative)} % of the value")
@@ -117,8 +117,8 @@ def noise_words(problem: Problem, name: str, write: Writer, sd: str) -> str:
     else:
         size = "estimated" if noise.sd == "estimate" else write.value(noise.sd)
         words = write.text(f"{sd} {{}}").format(size)
-    if own and len(own) < len(measured):
-        words += f", or with the value ({some(own)})"
+    if with_sds and len(with_sds) < len(measured):
+        words += f", or with the value ({some(with_sds)})"
     if noise.transform is not None:
         words += f", on the scale of the {LOGARITHM[noise.transform]}"
     if noise.law.words:
@@ -142,16 +142,16 @@ def _spread_words(noise: Noise, write: Writer) -> str:
 
 def special_words(problem: Problem, experiment: Experiment, write: Writer) -> list[str]:
     """Return how an experiment differs from the problem, and its events."""
-    found = []
+    differences = []
     functions = problem.given.unknown_functions.values()
     hidden = {name for f in functions for name in (*f.ends, *f.constants)}
     constants = {n: v for n, v in experiment.constants.items() if n not in hidden}
     for where, values in (("", constants), ("(t0)", experiment.initial)):
         for name, value in values.items():
-            said = write.text("{}{} = {}").format(write.name(name), where, write.value(value))
-            found.append(said)
+            template = write.text("{}{} = {}").format(write.name(name), where, write.value(value))
+            differences.append(template)
     if experiment.steady_state:
-        found.append(str(write.text("begins at the steady state")))
+        differences.append(str(write.text("begins at the steady state")))
     for event in experiment.events:
         assigned = write.text(", ").join(
             write.text("{} becomes {}").format(write.name(name), write.value(value))
@@ -161,12 +161,12 @@ def special_words(problem: Problem, experiment: Experiment, write: Writer) -> li
             waits = write.text("{} after " if event.delay != 0.0 else "").format(
                 write.value(event.delay)
             )
-            said = write.text("{}when {} becomes true: {}")
-            found.append(said.format(waits, write.value(event.when), assigned))
+            template = write.text("{}when {} becomes true: {}")
+            differences.append(template.format(waits, write.value(event.when), assigned))
             continue
         known = [significant(t) if isinstance(t, float) else str(t) for t in event.times]
-        found.append(write.text("at t = {}: {}").format(some(known), assigned))
-    return found
+        differences.append(write.text("at t = {}: {}").format(some(known), assigned))
+    return differences
 
 
 def input_lines(problem: Problem) -> list[str]:
@@ -218,8 +218,8 @@ def function_words(function: UnknownFunction) -> str:
 
 def conserved_lines(problem: Problem) -> Iterator[str]:
     """Yield the sums of states that reactions, or differential equations, conserve."""
-    given = problem.given.notation.conserved
-    sums = [(t.text, t.names) for t in given] or [
+    stated = problem.given.notation.conserved
+    sums = [(t.text, t.names) for t in stated] or [
         (in_words(w), frozenset(w)) for w in conserved_sums(problem.given)
     ]
     changed = {name for c in problem.conditions for assign in c.assignments for name in assign}
@@ -233,8 +233,8 @@ def initial_lines(problem: Problem) -> Iterator[str]:
     for state in problem.given.states:
         value = problem.initial.get(state)
         if value is not None:
-            own = isinstance(value, Parameter) and value.per_experiment and value.fixed is None
-            each = ", in each experiment" if own else ""
+            separate = isinstance(value, Parameter) and value.per_experiment and value.fixed is None
+            each = ", in each experiment" if separate else ""
             yield f"{state}(t0) = {PLAIN.value(value)}{each}"
 
 
@@ -267,9 +267,9 @@ def observable_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]
 def initial_equations(problem: Problem, symbols: Symbols) -> Iterator[Markup]:
     """Yield the known initial values that all experiments share."""
     for state, value in problem.initial.items():
-        given = value.fixed if isinstance(value, Parameter) else value
-        if given is not None:
-            expression = as_expression(given)
+        known = value.fixed if isinstance(value, Parameter) else value
+        if known is not None:
+            expression = as_expression(known)
             left = Markup("").join([symbols[state].markup, AT_START])
             plain = f"{state}(t0) = {expression.text}"
             yield equation(row(left), symbols.formula(expression).markup, plain)

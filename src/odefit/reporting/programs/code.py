@@ -133,8 +133,8 @@ def float_text(value: float) -> str:
 
 def _integer(text: str) -> int | None:
     """Return a small whole exponent, if `text` is one."""
-    found = re.fullmatch(r"\(?(-?)(\d{1,2})\.0*\)?", text)
-    return int(found[1] + found[2]) if found else None
+    match = re.fullmatch(r"\(?(-?)(\d{1,2})\.0*\)?", text)
+    return int(match[1] + match[2]) if match else None
 
 
 def safe_names(
@@ -146,12 +146,12 @@ def safe_names(
     """
     every = dict.fromkeys(names)
     used = {word.lower() for word in (*language.reserved, *taken)}
-    found: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     for name in every:
         text = re.sub(r"[^A-Za-z0-9_]", "_", name).lstrip("_") or "x"
         text = text if text[0].isalpha() else f"x{text}"
         while text.lower() in used:
             text += "_"
         used.add(text.lower())
-        found[name] = text
-    return found
+        chosen[name] = text
+    return chosen

@@ -128,10 +128,10 @@ def python_tables(model: StandAlone) -> dict[str, str]:
         "CHANGES": _tuple(str(len(r.changes)) for r in runs),
         "SEEN_AFTER": _tuple(_tuple(map(float_text, r.seen_after)) for r in runs),
         "KNOTS": _tuple(
-            _tuple(f"np.array({_row(given.times)})" for given in r.inputs.values()) for r in runs
+            _tuple(f"np.array({_row(signal.times)})" for signal in r.inputs.values()) for r in runs
         ),
         "PIECES": _tuple(
-            _tuple(f"np.array({_rows(given.polynomials())})" for given in r.inputs.values())
+            _tuple(f"np.array({_rows(signal.polynomials())})" for signal in r.inputs.values())
             for r in runs
         ),
         "REFERENCE": _tuple(
@@ -160,10 +160,10 @@ def c_tables(model: StandAlone) -> dict[str, str]:
     seen, inputs, references = [], [], []
     for i, run in enumerate(runs):
         seen.append(f"static const double seen_{i}[] = {{ {_plain(run.seen_after) or empty} }};")
-        for k, given in enumerate(run.inputs.values()):
+        for k, signal in enumerate(run.inputs.values()):
             inputs.append(
-                f"static const double knots_{i}_{k}[] = {{ {_plain(given.times)} }};\n"
-                f"static const double pieces_{i}_{k}[][4] = {_braces(given.polynomials())};"
+                f"static const double knots_{i}_{k}[] = {{ {_plain(signal.times)} }};\n"
+                f"static const double pieces_{i}_{k}[][4] = {_braces(signal.polynomials())};"
             )
         references.append(
             f"static const double times_{i}[] = {{ {_plain(run.times)} }};\n"
@@ -178,8 +178,8 @@ def c_tables(model: StandAlone) -> dict[str, str]:
         "{ "
         + (
             ", ".join(
-                f"{{ {len(given.times)}, knots_{i}_{k}, pieces_{i}_{k} }}"
-                for k, given in enumerate(run.inputs.values())
+                f"{{ {len(signal.times)}, knots_{i}_{k}, pieces_{i}_{k} }}"
+                for k, signal in enumerate(run.inputs.values())
             )
             or "{ 0, 0, 0 }"
         )
@@ -238,12 +238,12 @@ def julia_tables(model: StandAlone) -> dict[str, str]:
         "CHANGES": ", ".join(str(len(r.changes)) for r in runs),
         "SEEN_AFTER": _vector(f"Float64{_row(r.seen_after)}" for r in runs),
         "KNOTS": _vector(
-            "Vector{Float64}" + _vector(_row(given.times) for given in r.inputs.values())
+            "Vector{Float64}" + _vector(_row(signal.times) for signal in r.inputs.values())
             for r in runs
         ),
         "PIECES": _vector(
             "Vector{Vector{Float64}}"
-            + _vector(_vector(map(_row, given.polynomials())) for given in r.inputs.values())
+            + _vector(_vector(map(_row, signal.polynomials())) for signal in r.inputs.values())
             for r in runs
         ),
         "REFERENCE_TIMES": _vector(_row(r.times) for r in runs),
@@ -271,10 +271,10 @@ def matlab_tables(model: StandAlone) -> dict[str, str]:
         "CHANGES": " ".join(str(len(r.changes)) for r in runs),
         "SEEN_AFTER": _cells(_row(r.seen_after, " ") for r in runs),
         "KNOTS": _cells(
-            _cells(_row(given.times, " ") for given in r.inputs.values()) for r in runs
+            _cells(_row(signal.times, " ") for signal in r.inputs.values()) for r in runs
         ),
         "PIECES": _cells(
-            _cells(_matrix(given.polynomials()) for given in r.inputs.values()) for r in runs
+            _cells(_matrix(signal.polynomials()) for signal in r.inputs.values()) for r in runs
         ),
         "REFERENCE_TIMES": _cells(_row(r.times, " ") for r in runs),
         "REFERENCE_VALUES": _cells(_matrix(r.observables) for r in runs),

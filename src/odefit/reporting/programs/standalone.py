@@ -153,21 +153,21 @@ def _constants(problem: Problem, expressions: list[Expression]) -> tuple[str, ..
 
 def _ordered(problem: Problem, names: list[str]) -> tuple[str, ...]:
     """Return names sorted so that each follows the names it depends on in any experiment."""
-    found: dict[str, None] = {}
+    ordered: dict[str, None] = {}
 
-    def add(wanted: str) -> None:
-        if wanted in found:
+    def add(name: str) -> None:
+        if name in ordered:
             return
         for condition in problem.conditions:
-            bound = condition.scalars[wanted]
+            bound = condition.scalars[name]
             if isinstance(bound, Expression):
                 for needed in sorted(bound.names):
                     add(needed)
-        found[wanted] = None
+        ordered[name] = None
 
     for each in names:
         add(each)
-    return tuple(found)
+    return tuple(ordered)
 
 
 def _settled(condition: Condition) -> bool:
