@@ -130,9 +130,11 @@ class Dual:
         self.value = value
         self.partials: Mapping[int, ArrayLike] = partials or {}
 
-    def _linear(self, value: ArrayLike, own: Any, other: Dual | None, factor: Any) -> Dual:
+    def _linear(
+        self, value: ArrayLike, factor_of_self: Any, other: Dual | None, factor: Any
+    ) -> Dual:
         """Return `value` with the derivatives ``own * self' + factor * other'``."""
-        partials = _scaled(own, self.partials)
+        partials = _scaled(factor_of_self, self.partials)
         if other is not None:
             for k, v in _scaled(factor, other.partials).items():
                 partials[k] = partials[k] + v if k in partials else v

@@ -149,10 +149,8 @@ def substituted(expression: Expression, values: Mapping[str, Expression]) -> Exp
 
 def evaluated(expression: Expression, values: Mapping[str, Part], algebra: Any = PARTS) -> Part:
     """Return `expression` over parts; names without a value remain names."""
-    found: Part = expression.evaluate(
-        {n: values.get(n, name(n)) for n in expression.names}, algebra
-    )
-    return found
+    part: Part = expression.evaluate({n: values.get(n, name(n)) for n in expression.names}, algebra)
+    return part
 
 
 def joined(instruction: Instruction, operands: Sequence[Part]) -> Part:
@@ -185,11 +183,11 @@ def operations(
             begins.append(at)
             continue
         first = len(begins) - instruction.arity
-        own = [*begins[first:], at]
+        bounds = [*begins[first:], at]
         del begins[first + 1 :]
         if instruction.text in texts:
-            operands = [Part(tuple(program[i:j])) for i, j in pairwise(own)]
-            yield instruction, operands, Part(tuple(program[own[0] : at + 1]))
+            operands = [Part(tuple(program[i:j])) for i, j in pairwise(bounds)]
+            yield instruction, operands, Part(tuple(program[bounds[0] : at + 1]))
 
 
 def with_magnitudes(expression: Expression) -> Expression:
@@ -200,8 +198,8 @@ def with_magnitudes(expression: Expression) -> Expression:
     """
     if all(i.text not in ("sqrt", "^") for i in expression.program):
         return expression
-    found = evaluated(expression, {}, _Magnitudes())
-    return expression if found == evaluated(expression, {}) else found.expression()
+    with_them = evaluated(expression, {}, _Magnitudes())
+    return expression if with_them == evaluated(expression, {}) else with_them.expression()
 
 
 class _Magnitudes(PartAlgebra):
@@ -308,10 +306,10 @@ def linear_in(part: Part, variable: str = TIME) -> Linear | None:
     zero, one = number(0.0), number(1.0)
     values = {n: Linear(name(n), zero) for n in part.names} | {variable: Linear(zero, one)}
     try:
-        found: Linear = Expression("", part.program).evaluate(values, _LinearAlgebra())
+        linear: Linear = Expression("", part.program).evaluate(values, _LinearAlgebra())
     except NotLinearError:
         return None
-    return found
+    return linear
 
 
 _PARTIAL = frozenset("log log10 sqrt tan asin acos".split())

@@ -85,8 +85,8 @@ class Gradient:
                     self._leaves.append((number, text))
                 elif size:
                     name = "negate" if kind == "negate" else text
-                    wanted = tuple(a in active for a in arguments)
-                    self._operations.append(_Operation(number, name, arguments, wanted))
+                    needed = tuple(a in active for a in arguments)
+                    self._operations.append(_Operation(number, name, arguments, needed))
                 if kind == "call" and text in CONDITIONS:
                     continues = False  # true or false, without a derivative
                 elif kind == "name":
@@ -135,21 +135,24 @@ class Gradient:
     def _pass_back(self, node: list[Any], product: Any) -> dict[str, ArrayLike]:
         adjoint: list[Any] = [None] * len(node)
         adjoint[self._root] = np.float64(1.0)
-        for i, text, arguments, wanted in self._backwards:
-            own = adjoint[i]
-            if own is None:
+        for i, text, arguments, needed in self._backwards:
+            sensitivity = adjoint[i]
+            if sensitivity is None:
                 continue  # only conditions depend on it
-            factors = _factors(text, [node[a] for a in arguments], node[i], wanted)
-            for a, factor, is_wanted in zip(arguments, factors, wanted, strict=False):
+            factors = _factors(text, [node[a] for a in arguments], node[i], needed)
+            for a, factor, is_wanted in zip(arguments, factors, needed, strict=False):
                 if is_wanted:
-                    term = own if factor is None else product(own, factor)
+                    term = sensitivity if factor is None else product(sensitivity, factor)
                     adjoint[a] = term if adjoint[a] is None else adjoint[a] + term
         # A name that occurs only in conditions has no derivative.
-        found = {name: adjoint[leaf] for name, leaf in self._wanted}
-        return {name: _ZERO if own is None else own for name, own in found.items()}
+        by_name = {name: adjoint[leaf] for name, leaf in self._wanted}
+        return {
+            name: _ZERO if sensitivity is None else sensitivity
+            for name, sensitivity in by_name.items()
+        }
 
 
-def _factors(text: str, x: list[Any], value: Any, wanted: tuple[bool, ...]) -> list[Any]:
+def _factors(text: str, x: list[Any], value: Any, needed: tuple[bool, ...]) -> list[Any]:
     """Return the derivatives of an operation by its arguments; None for 1, or if not needed."""
     if text == "negate":
         return [_MINUS_ONE]
@@ -161,9 +164,9 @@ def _factors(text: str, x: list[Any], value: Any, wanted: tuple[bool, ...]) -> l
         return [x[1], x[0]]
     if text == "/":
         inverse = np.divide(1.0, x[1])
-        return [inverse, -value * inverse if wanted[1] else None]
+        return [inverse, -value * inverse if needed[1] else None]
     if text in {"^", "**"}:
-        return _power_factors(x[0], x[1], value, wanted)
+        return _power_factors(x[0], x[1], value, needed)
     if text in {"min", "max"}:
         return _choices(text, x)
     if text == PIECEWISE:
@@ -171,38 +174,38 @@ def _factors(text: str, x: list[Any], value: Any, wanted: tuple[bool, ...]) -> l
     return [DERIVATIVES[text](x[0], value)]
 
 
-def _power_factors(base: Any, exponent: Any, value: Any, wanted: tuple[bool, ...]) -> list[Any]:
-    found: list[Any] = [None, None]
-    if wanted[0]:
+def _power_factors(base: Any, exponent: Any, value: Any, needed: tuple[bool, ...]) -> list[Any]:
+    factors: list[Any] = [None, None]
+    if needed[0]:
         # The slope of 0 ** 0 is 0, not 0 * inf.
         slope = exponent * np.power(base, np.subtract(exponent, 1.0))
-        found[0] = np.where(np.equal(exponent, 0.0), 0.0, slope)
-    if wanted[1]:
+        factors[0] = np.where(np.equal(exponent, 0.0), 0.0, slope)
+    if needed[1]:
         # 0 ** p is 0 for every positive p.
-        found[1] = np.where(np.equal(value, 0.0), 0.0, value * np.log(base))
-    return found
+        factors[1] = np.where(np.equal(value, 0.0), 0.0, value * np.log(base))
+    return factors
 
 
 def _choices(text: str, x: list[Any]) -> list[Any]:
     """Return 1 where an argument is the first smallest (largest) one, else 0."""
     compare = np.less_equal if text == "min" else np.greater_equal
-    found: list[Any] = [1.0]
+    choices: list[Any] = [1.0]
     best = x[0]
     for argument in x[1:]:
         stays = np.asarray(compare(best, argument), dtype=float)
-        found = [*(f * stays for f in found), 1.0 - stays]
+        choices = [*(f * stays for f in choices), 1.0 - stays]
         best = reduce(np.minimum if text == "min" else np.maximum, [best, argument])
-    return [np.asarray(f) for f in found]
+    return [np.asarray(f) for f in choices]
 
 
 def _pieces(x: list[Any]) -> list[Any]:
     """Return 1 for each value of a ``piecewise`` where it is selected, else 0."""
-    found: list[Any] = []
+    selected: list[Any] = []
     open_ = np.asarray(True)  # where no condition has been true so far
     for condition in x[1::2]:
-        found += [np.asarray(open_ & condition, dtype=float)[()], None]
+        selected += [np.asarray(open_ & condition, dtype=float)[()], None]
         open_ = open_ & ~np.asarray(condition)
-    return [*found, np.asarray(open_, dtype=float)[()]]
+    return [*selected, np.asarray(open_, dtype=float)[()]]
 
 
 def _is_finite(value: Any) -> bool:

@@ -43,9 +43,9 @@ class Parser:
     form.
     """
 
-    def __init__(self, text: str, own: Mapping[str, DerivedFunction] | None = None) -> None:
+    def __init__(self, text: str, functions: Mapping[str, DerivedFunction] | None = None) -> None:
         self.text = text
-        self.own = own or {}
+        self.own = functions or {}
         self.used_own = False
         self.program: list[Instruction] = []
         self.folded: list[Any] = []  # by operand: its value, if it contains no name
@@ -118,15 +118,15 @@ class Parser:
         operands = self.conditions[len(self.conditions) - arity :]
         del self.conditions[len(self.conditions) - arity :]
         for k, (is_condition, begin) in enumerate(operands):
-            wanted = text in LOGIC.values() or (text == PIECEWISE and k % 2 == 1)
-            if is_condition and not wanted and text in COMPARISONS:
+            expects_condition = text in LOGIC.values() or (text == PIECEWISE and k % 2 == 1)
+            if is_condition and not expects_condition and text in COMPARISONS:
                 raise ExpressionError(
                     f"{text!r} {self._where(start)} compares a condition; comparisons are of two "
                     "numbers, and several are joined by &&, as in a < b && b < c"
                 )
-            if is_condition and not wanted:
+            if is_condition and not expects_condition:
                 raise self._no_number(begin)
-            if wanted and not is_condition:
+            if expects_condition and not is_condition:
                 whose = f"argument {k + 1} of {PIECEWISE}" if text == PIECEWISE else repr(text)
                 remedy = ", as in !(x < 0.1)" if text == "!" else ""
                 raise ExpressionError(
@@ -141,11 +141,11 @@ class Parser:
             f"{PIECEWISE}(value, condition, otherwise)"
         )
 
-    def _unexpected(self, wanted: str, operator: bool = False) -> ExpressionError:
+    def _unexpected(self, expected: str, operator: bool = False) -> ExpressionError:
         if self.position >= len(self.tokens):
-            return ExpressionError(f"{shown(self.text)} ends where {wanted} is expected")
+            return ExpressionError(f"{shown(self.text)} ends where {expected} is expected")
         kind, token, start = self.tokens[self.position]
-        remedy = f"expected {wanted}"
+        remedy = f"expected {expected}"
         if self.position and operator:
             before = self.tokens[self.position - 1]
             if token in ("if", "else", "then") or before.text == "if":
@@ -214,17 +214,17 @@ class Parser:
             self._emit(Instruction("number", token), start)
         elif kind == "name" and token not in LOGIC:
             self._take()
-            own = self.own.get(token)
+            derived = self.own.get(token)
             if self._peek() == "(":
                 self._call(token, start)
-            elif own is not None and not own.arguments:
-                self._derived(token, own, [], start)
+            elif derived is not None and not derived.arguments:
+                self._derived(token, derived, [], start)
                 self.used_own = True
             elif token in TRUTH:
                 self._emit(Instruction("number", "1"), start)
                 self._emit(Instruction("number", "1"), start)
                 self._emit(Instruction("call", TRUTH[token], 2), start)
-            elif token in FUNCTIONS or token == PIECEWISE or own is not None:
+            elif token in FUNCTIONS or token == PIECEWISE or derived is not None:
                 raise ExpressionError(
                     f"the function {token!r} {self._where(start)} has no arguments; "
                     f"write {token}(...)"
@@ -239,9 +239,9 @@ class Parser:
             raise self._unexpected("a number, a name or '('")
 
     def _call(self, function: str, start: int) -> None:
-        own = self.own.get(function)
-        derived = DERIVED.get(function) if own is None else own
-        if own is not None and not own.arguments:
+        users = self.own.get(function)
+        derived = DERIVED.get(function) if users is None else users
+        if users is not None and not users.arguments:
             raise ExpressionError(
                 f"{function!r} {self._where(start)} is not a function and takes no arguments; a "
                 "product "
@@ -249,7 +249,7 @@ class Parser:
             )
         if function not in FUNCTIONS and function != PIECEWISE and derived is None:
             raise self._unknown_function(function, start)
-        self.used_own |= own is not None
+        self.used_own |= users is not None
         self._take()
         starts = []  # of the arguments, in the program
         if self._peek() != ")":
@@ -266,10 +266,10 @@ class Parser:
             return
         fewest, most = FUNCTIONS.get(function, (3, MAX_PIECES))
         if not fewest <= count <= most:
-            wanted = "one argument" if most == 1 else f"{fewest} to {most} arguments"
+            arity = "one argument" if most == 1 else f"{fewest} to {most} arguments"
             base = "; to another base write log(x)/log(base)" if function == "log" else ""
             raise ExpressionError(
-                f"{function} takes {wanted}, got {count}, {self._where(start)}{base}"
+                f"{function} takes {arity}, got {count}, {self._where(start)}{base}"
             )
         if function == PIECEWISE and count % 2 == 0:
             raise ExpressionError(

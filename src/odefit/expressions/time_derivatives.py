@@ -83,12 +83,12 @@ class _MovingAlgebra:
             pairs = zip(arguments, is_value, strict=True)
             return _Moving(value, call(PIECEWISE, [a.rate if v else a.value for a, v in pairs]))
         if function in ("min", "max"):
-            found, sign = arguments[0], "<" if function == "min" else ">"
+            extreme, sign = arguments[0], "<" if function == "min" else ">"
             for other in arguments[1:]:
-                first = call(sign, [found.value, other.value])
-                rate = call(PIECEWISE, [found.rate, first, other.rate])
-                found = _Moving(call(function, [found.value, other.value]), rate)
-            return found
+                first = call(sign, [extreme.value, other.value])
+                rate = call(PIECEWISE, [extreme.rate, first, other.rate])
+                extreme = _Moving(call(function, [extreme.value, other.value]), rate)
+            return extreme
         slope = evaluated(_slope(function), {"x": values[0]})
         return _Moving(value, slope * arguments[0].rate)
 
@@ -108,5 +108,5 @@ def time_derivative(expression: Expression, rates: Mapping[str, Part]) -> Part:
     '2*x*v'
     """
     values = {n: _Moving(name(n), rates.get(n, ZERO)) for n in expression.names}
-    found: _Moving = expression.evaluate(values, _MovingAlgebra())
-    return found.rate
+    moving: _Moving = expression.evaluate(values, _MovingAlgebra())
+    return moving.rate

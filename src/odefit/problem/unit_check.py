@@ -116,7 +116,10 @@ class _UnitAlgebra:
         return _Measured(part, unit, self)
 
     def equal(self, left: _Measured, right: _Measured, description: str) -> Unit | None:
-        """Record different units of two quantities described by `description`; return the known unit."""
+        """Record it if two quantities have different units; return the known unit.
+
+        The record calls the quantities by `description`.
+        """
         if left.unit is None or right.unit is None:
             return left.unit if right.unit is None else right.unit
         if not left.unit.same(right.unit):

@@ -187,10 +187,10 @@ class AdjointTree:
         gradient += by_scalars[0] @ self._scalars.derivative(passage.vector, self._every)
         return gradient
 
-    def _add_scalars(self, by_scalars: Array, condition: int, own: Array) -> None:
+    def _add_scalars(self, by_scalars: Array, condition: int, by_own: Array) -> None:
         for k, name in enumerate(self._watched.scalars):
             if name in self._switched[condition]:
-                by_scalars[self._switched[condition][name]] += own[:, k].sum()
+                by_scalars[self._switched[condition][name]] += by_own[:, k].sum()
 
     def _rows_at_start(self) -> list[tuple[int, SharedRows]]:
         """Return the rows with the values at t0, before any event, by condition."""
@@ -222,10 +222,12 @@ class AdjointTree:
             switched=switched,
         )
 
-    def _store(self, own: Trajectory, shared: SharedRows, states: Array, now: Values) -> None:
+    def _store(
+        self, trajectory: Trajectory, shared: SharedRows, states: Array, now: Values
+    ) -> None:
         """Store the rows of one condition that lie in a segment."""
-        own.states[shared.rows] = states[shared.positions]
-        for name, (values, _) in own.switched.items():
+        trajectory.states[shared.rows] = states[shared.positions]
+        for name, (values, _) in trajectory.switched.items():
             values[shared.rows] = now.scalars[self._switched[shared.condition][name]]
 
 

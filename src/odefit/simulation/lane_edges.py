@@ -21,12 +21,12 @@ class Edges(NamedTuple):
     halts: BoolArray  # whether an event at a known time happens there, shape (e,)
 
 
-def edges_of(condition: Condition, wanted: Array, step: float) -> Edges:
-    """Return the edges of steps no longer than `step` up to the last of the `wanted` times."""
+def edges_of(condition: Condition, outputs: Array, step: float) -> Edges:
+    """Return the edges of steps no longer than `step` up to the last of the `outputs` times."""
     fixed = [t for t, _ in condition.events]
-    knots = [given.times for given in condition.inputs.values()]
-    stops = np.unique(np.concatenate([[condition.t0], wanted, fixed, *knots]))
-    last = wanted[-1] if len(wanted) else condition.t0
+    knots = [signal.times for signal in condition.inputs.values()]
+    stops = np.unique(np.concatenate([[condition.t0], outputs, fixed, *knots]))
+    last = outputs[-1] if len(outputs) else condition.t0
     stops = stops[(stops >= condition.t0) & (stops <= last)]
     parts = [stops[:1]]
     for before, stop in pairwise(stops.tolist()):
@@ -34,6 +34,6 @@ def edges_of(condition: Condition, wanted: Array, step: float) -> Edges:
         parts.append(np.linspace(before, stop, count + 1)[1:])
     times = np.concatenate(parts)
     rows = np.full(len(times), -1, dtype=np.intp)
-    _, at, row = np.intersect1d(times, wanted, return_indices=True)
+    _, at, row = np.intersect1d(times, outputs, return_indices=True)
     rows[at] = row
     return Edges(times, rows, np.isin(times, fixed))

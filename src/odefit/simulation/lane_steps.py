@@ -71,9 +71,9 @@ def steps_of(
         made = program(vector, column_of([*rates, *compared]))
     except KeyError:
         return None
-    counts = [len(given.times) for given in inputs.values()]
-    knots = [given.times for given in inputs.values()]
-    polynomials = [given.polynomials() for given in inputs.values()]
+    counts = [len(signal.times) for signal in inputs.values()]
+    knots = [signal.times for signal in inputs.values()]
+    polynomials = [signal.polynomials() for signal in inputs.values()]
     return Steps(
         made,
         np.array([SIGNS.index(sign) for sign in signs], dtype=np.intp),
@@ -181,7 +181,7 @@ def advance(
     flags: Flags,
     reached: Array,
     place: IntArray,
-    kept: Array,
+    rows: Array,
     switched: IntArray,
     kept_scalars: Array,
 ) -> None:
@@ -236,7 +236,7 @@ def advance(
             now, k = end, k + 1
             if edges.rows[k] >= 0:
                 for i in range(n):
-                    kept[edges.rows[k], i, lane] = states[i, lane]
+                    rows[edges.rows[k], i, lane] = states[i, lane]
                 for j in range(len(switched)):
                     kept_scalars[edges.rows[k], j, lane] = scalars[switched[j], lane]
         reached[lane], place[lane] = now, k

@@ -198,30 +198,30 @@ class _Course:
         """Add time-dependent quantities to the values of names."""
         known.update(zip(self.of.field.states, states, strict=True))
         known[TIME] = times
-        for n, given in self.of.condition.inputs.items():
-            known[n] = given(times)
+        for n, signal in self.of.condition.inputs.items():
+            known[n] = signal(times)
         return known
 
     def _differences(self, lanes: IntArray, times: Array, states: Array) -> Array:
         """Return the compared quantities, shape (comparisons, lanes)."""
         values = self._at(self._known(lanes), times, states)
-        found = np.empty((len(self.of.comparisons), len(lanes)))
-        for row, comparison in zip(found, self.of.comparisons, strict=True):
+        differences = np.empty((len(self.of.comparisons), len(lanes)))
+        for row, comparison in zip(differences, self.of.comparisons, strict=True):
             row[:] = comparison.difference.evaluate(values, NUMPY)
-        return found
+        return differences
 
     def _holds(self, differences: Array) -> BoolArray:
-        found = np.empty(differences.shape, dtype=bool)
-        for row, comparison, d in zip(found, self.of.comparisons, differences, strict=True):
+        true = np.empty(differences.shape, dtype=bool)
+        for row, comparison, d in zip(true, self.of.comparisons, differences, strict=True):
             row[:] = comparison.holds(d)
-        return found
+        return true
 
     def _true(self, flags: BoolArray) -> BoolArray:
         """Return the events whose conditions hold, shape (triggers, lanes)."""
-        found = np.empty((len(self.of.triggers), flags.shape[1]), dtype=bool)
-        for row, trigger in zip(found, self.of.triggers, strict=True):
+        true = np.empty((len(self.of.triggers), flags.shape[1]), dtype=bool)
+        for row, trigger in zip(true, self.of.triggers, strict=True):
             row[:] = trigger.holds(flags)
-        return found
+        return true
 
     def _moved(self, lanes: IntArray, start: Array, length: Array) -> Array:
         """Return the states after a step of the classical Runge-Kutta method."""
@@ -235,8 +235,8 @@ class _Course:
             at = states + part * length * rates[k - 1] if k else states
             times = start + min(max(part, INSIDE), 1.0 - INSIDE) * length
             values = self._at(known, times, at)
-            found = (field if field.model.algebraic else field.model).rhs(values, NUMPY)
-            for row, rate in zip(rates[k], found, strict=True):
+            slopes = (field if field.model.algebraic else field.model).rhs(values, NUMPY)
+            for row, rate in zip(rates[k], slopes, strict=True):
                 row[:] = rate
         mean = (rates[0] + 2.0 * (rates[1] + rates[2]) + rates[3]) / 6.0
         return np.asarray(states + length * mean)
@@ -314,16 +314,16 @@ class _Course:
                 waits = np.broadcast_to(delay.evaluate(values, NUMPY), len(lanes))
                 self.due[k, lanes[which]] = (at + waits)[which]
             for k in np.flatnonzero(ready.any(axis=1)):
-                own = ready[k]
-                self.due[k, lanes[own]] = np.inf
-                self._assign(lanes[own], at[own], self.of.events[k].assign)
-                self.happened[lanes[own]] += 1
-                driven &= ~(self.of.touched[k][:, None] & own)
-            found = self._differences(lanes, at, self.states[:, lanes])
-            self.values[:, lanes] = found
+                lanes_ready = ready[k]
+                self.due[k, lanes[lanes_ready]] = np.inf
+                self._assign(lanes[lanes_ready], at[lanes_ready], self.of.events[k].assign)
+                self.happened[lanes[lanes_ready]] += 1
+                driven &= ~(self.of.touched[k][:, None] & lanes_ready)
+            differences = self._differences(lanes, at, self.states[:, lanes])
+            self.values[:, lanes] = differences
             if not ready.any():
                 break
-            flags, ready = np.where(driven, flags, self._holds(found)), np.zeros_like(ready)
+            flags, ready = np.where(driven, flags, self._holds(differences)), np.zeros_like(ready)
         many = self.happened[lanes] > max(SEARCHED_TRIGGERED, len(self.of.condition.times))
         self.states[:, lanes[many]] = np.nan
 

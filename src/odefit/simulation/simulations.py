@@ -116,14 +116,14 @@ def simulate(
     return simulation
 
 
-def _vector(problem: Problem, given: npt.ArrayLike) -> Array:
+def _vector(problem: Problem, values: npt.ArrayLike) -> Array:
     """Return values of the unknowns as a vector, from any kind of sequence."""
     keys = problem.keys
     expected = f"expected a number for each of {', '.join(keys)}, in this order, or by name"
     try:
-        vector = np.atleast_1d(np.asarray(given, dtype=float))
+        vector = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError):
-        raise InputError(f"values: {expected}, got {shown(given)}") from None
+        raise InputError(f"values: {expected}, got {shown(values)}") from None
     if vector.shape != (len(keys),):
         raise InputError(f"values: {expected}, got {counted(vector.size, 'number')}")
     return vector

@@ -253,13 +253,13 @@ def _at_answers(
         points.append(at[square.solved])
         parameters.append(square.pack(nothing, at[square.held], known_there))
     with np.errstate(all="ignore"):
-        for point, there in zip(points, parameters, strict=True):
-            there[: square.size] = square.values(point[None], there[None], False)[0][0]
+        for point, data in zip(points, parameters, strict=True):
+            data[: square.size] = square.values(point[None], data[None], False)[0][0]
         random = np.random.default_rng([seed, 5])
         carried_to = carried(square, known, np.array(points), np.array(parameters), random, late)
     return [
-        _real(one, total, square.all_unknowns(others, there), at)
-        for one, others, there, at in zip(answers, carried_to, parameters, every, strict=True)
+        _real(one, total, square.all_unknowns(others, data), at)
+        for one, others, data, at in zip(answers, carried_to, parameters, every, strict=True)
     ]
 
 

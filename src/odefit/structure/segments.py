@@ -32,8 +32,8 @@ def scalar_segments(
         if not scalar_changes:
             continue
         known = {**others, TIME: algebra.number(repr(time)), **scalars}
-        for name, given in condition.inputs.items():
-            known[name] = algebra.number(repr(float(given(np.array([time]))[0])))
+        for name, signal in condition.inputs.items():
+            known[name] = algebra.number(repr(float(signal(np.array([time]))[0])))
         scalars = {
             **scalars,
             **{name: e.evaluate(known, algebra) for name, e in scalar_changes.items()},

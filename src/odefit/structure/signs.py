@@ -124,8 +124,8 @@ def nonnegative_names(problem: Problem, condition: Condition) -> frozenset[str]:
     """
     known = _scalars(problem, condition)
     known[TIME] = Range(condition.t0)
-    for name, given in condition.inputs.items():
-        low, high = float(np.min(given.values)), float(np.max(given.values))
+    for name, signal in condition.inputs.items():
+        low, high = float(np.min(signal.values)), float(np.max(signal.values))
         cubic = problem.model.inputs[name] == "cubic"  # a spline may exceed the range of its points
         known[name] = ANYTHING if cubic else Range(low, high)
     known |= dict.fromkeys(problem.model.algebraic, ANYTHING)
@@ -133,10 +133,10 @@ def nonnegative_names(problem: Problem, condition: Condition) -> frozenset[str]:
     states = {s for s in field.states if _start(problem, condition, s, known).nonnegative}
     while True:
         ranges = known | {s: NOT_NEGATIVE if s in states else ANYTHING for s in field.states}
-        kept = {s for s in states if _stays(s, field.ode[s], condition, ranges)}
-        if kept == states:
+        remaining = {s for s in states if _stays(s, field.ode[s], condition, ranges)}
+        if remaining == states:
             break
-        states = kept
+        states = remaining
     observables = {n for n, e in field.observables.items() if _of(e, ranges).nonnegative}
     return frozenset(states | observables)
 
@@ -148,9 +148,9 @@ def _of(expression: Expression, ranges: Mapping[str, Range]) -> Range:
 
 def _scalars(problem: Problem, condition: Condition) -> dict[str, Range]:
     """Return the ranges of parameters and constants, including values that events assign."""
-    given = condition.scalars
-    ranges = {n: _bounds(problem, b) for n, b in given.items() if not isinstance(b, Expression)}
-    for name, bound in given.items():
+    scalars = condition.scalars
+    ranges = {n: _bounds(problem, b) for n, b in scalars.items() if not isinstance(b, Expression)}
+    for name, bound in scalars.items():
         if isinstance(bound, Expression):
             ranges[name] = _of(bound, ranges)
     changed = {n for assign in condition.assignments for n in assign if n in ranges}

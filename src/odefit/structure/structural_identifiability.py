@@ -201,7 +201,7 @@ class StructuralIdentifiability:
         one = len(self.given) == 1
         values = "the value of" if one else "values of"
         are = "is" if one else "are"
-        given = f", once {values} {_listed(self.given)} {are} given" if self.given else ""
+        condition = f", once {values} {_listed(self.given)} {are} given" if self.given else ""
         if self.solutions is None:
             if self.unfinished:
                 return (
@@ -211,8 +211,8 @@ class StructuralIdentifiability:
         if self.solutions == 1 and not self.named("globally", "locally"):
             return ""
         if self.solutions == 1:
-            return f"No other values give the same outputs{given}."
-        return f"{self.solutions} solutions give the same outputs{given}."
+            return f"No other values give the same outputs{condition}."
+        return f"{self.solutions} solutions give the same outputs{condition}."
 
     @property
     def sureness(self) -> str:

@@ -36,12 +36,12 @@ def taylor_integrate(
     stops = sorted((t for t in corners if low < t < high), reverse=back)
     now, moved = start, values
     for stop in (*stops, end):
-        there = _integrate_smoothly(system, k, moved, now, stop)
-        if there is None:
+        arrived = _integrate_smoothly(system, k, moved, now, stop)
+        if arrived is None:
             return None
-        now, moved = stop, there
+        now, moved = stop, arrived
         if stop != end:  # a jump of an input changes algebraic variables
-            moved = fill_dependent_states(system, k, there, stop, before=back)
+            moved = fill_dependent_states(system, k, arrived, stop, before=back)
     return moved
 
 

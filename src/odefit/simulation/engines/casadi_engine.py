@@ -289,8 +289,8 @@ class _Integrator:
 
         Raises RuntimeError: the integration failed.
         """
-        for buffer, given in zip(self._arguments, arguments, strict=True):
-            buffer[:] = given
+        for buffer, argument in zip(self._arguments, arguments, strict=True):
+            buffer[:] = argument
         self._run()
         steps = int(self._statistics()["nsteps"])
         states, algebraic = self._results

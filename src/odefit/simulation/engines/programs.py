@@ -79,9 +79,9 @@ def program(variables: Any, values: Any) -> Program:
             constant = function.instruction_constant(k)
             value_of[target] = -1 - constants.setdefault(constant, len(constants))
         else:
-            given = [value_of[a] for a in arguments]
+            inputs = [value_of[a] for a in arguments]
             number = count + len(operations)
-            operations.append((OPERATIONS[name], number, given[0], given[-1]))
+            operations.append((OPERATIONS[name], number, inputs[0], inputs[-1]))
             value_of[target] = number
     return _with_registers(_scheduled(operations, count), outputs, list(constants), count)
 
@@ -97,8 +97,8 @@ def _scheduled(
     waiting = []
     users: list[list[int]] = [[] for _ in operations]
     ready: dict[int, list[int]] = {}
-    for k, (operation, _, *given) in enumerate(operations):
-        needed = {g - count for g in given if g >= count}
+    for k, (operation, _, *operands) in enumerate(operations):
+        needed = {g - count for g in operands if g >= count}
         waiting.append(len(needed))
         for g in needed:
             users[g].append(k)
@@ -130,16 +130,16 @@ def _with_registers(
     have the numbers -1, -2 and so on, the variables 0 to `count` - 1.
     """
     first = count + len(constants)
-    last_use = {number: k for k, (_, _, *given) in enumerate(operations) for number in given}
+    last_use = {number: k for k, (_, _, *operands) in enumerate(operations) for number in operands}
     last_use |= dict.fromkeys(outputs.tolist(), len(operations))
     register = {number: number for number in range(count)}
     register |= {-1 - k: count + k for k in range(len(constants))}
     free: list[int] = []
     used = first
     instructions = []
-    for k, (_, number, *given) in enumerate(operations):
-        read = [register[g] for g in given]
-        for g in set(given):
+    for k, (_, number, *operands) in enumerate(operations):
+        read = [register[g] for g in operands]
+        for g in set(operands):
             if g >= count and last_use[g] == k:
                 heappush(free, register[g])
         if free:

@@ -79,10 +79,10 @@ class Segment:
         rows = np.searchsorted(self.times, ends)
         rows[self.times[rows] != ends] = -1
         classes, lengths = _classes(ends - starts, float(np.abs(ends).max()))
-        kept = np.ascontiguousarray(polynomials[:, :, : degree + 1])
+        used = np.ascontiguousarray(polynomials[:, :, : degree + 1])
         powers_of_time = (ends - starts)[:, None] ** np.arange(degree + 1)
-        sizes = (np.abs(kept) * powers_of_time[:, None]).sum(axis=2).max(axis=0)
-        return Steps(ends - starts, classes, lengths, kept, sizes, rows)
+        sizes = (np.abs(used) * powers_of_time[:, None]).sum(axis=2).max(axis=0)
+        return Steps(ends - starts, classes, lengths, used, sizes, rows)
 
 
 class Steps(NamedTuple):
@@ -156,10 +156,10 @@ def inputs_before(condition: Condition, inputs: Sequence[str]) -> Array:
     """Return the values of inputs just before t0, shape (inputs,)."""
     values = []
     for name in inputs:
-        given = condition.inputs[name]
-        piece = int(np.searchsorted(given.times, condition.t0, side="left"))
-        left = given.times[max(piece - 1, 0)]
-        values.append(input_value([left, *given.polynomials()[piece]], condition.t0))
+        signal = condition.inputs[name]
+        piece = int(np.searchsorted(signal.times, condition.t0, side="left"))
+        left = signal.times[max(piece - 1, 0)]
+        values.append(input_value([left, *signal.polynomials()[piece]], condition.t0))
     return np.array(values, dtype=float)
 
 
@@ -217,12 +217,12 @@ def segment_between(
     """Return the segment from `start` through `times`, with the inputs of the condition."""
     if not inputs:
         return Segment(float(start), times, np.zeros(0), np.zeros((1, 0, 5)))
-    given = [condition.inputs[name] for name in inputs]
-    corners = np.unique(np.concatenate([np.zeros(0), *(g.corners for g in given)]))
+    signals = [condition.inputs[name] for name in inputs]
+    corners = np.unique(np.concatenate([np.zeros(0), *(g.corners for g in signals)]))
     breakpoints = corners[(corners > start) & (corners < times[-1])]
     lefts = np.concatenate([[start], breakpoints])
-    polynomials = np.zeros((len(lefts), len(given), 5))
-    for k, g in enumerate(given):
+    polynomials = np.zeros((len(lefts), len(signals), 5))
+    for k, g in enumerate(signals):
         interval = np.searchsorted(g.times, lefts, side="right")
         polynomials[:, k, 0] = g.times[np.maximum(interval - 1, 0)]
         polynomials[:, k, 1:] = g.polynomials()[interval]

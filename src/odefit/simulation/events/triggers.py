@@ -53,7 +53,7 @@ class MovingExpression:
         values: dict[str, Any] = {n: states[:, i] for n, i in self._states}
         values |= {n: scalars[j] for n, j in self._scalars}
         values |= zip(self._others, self._binding(vector), strict=True)
-        values |= {n: given(times) for n, given in self._inputs.items()}
+        values |= {n: signal(times) for n, signal in self._inputs.items()}
         values_along = self._expression.evaluate({**values, TIME: times}, NUMPY)
         return np.array(np.broadcast_to(values_along, times.shape), dtype=float)
 
@@ -107,23 +107,23 @@ class MovingExpression:
         """Return the number, its derivative in time, and its partial derivatives by name."""
         value, partials = self._gradient(self._values(time, vector, now))
         speeds: dict[str, float] = {n: rates[i] for n, i in self._states}
-        speeds |= {n: input_rate(given, time) for n, given in self._inputs.items()}
+        speeds |= {n: input_rate(signal, time) for n, signal in self._inputs.items()}
         speeds[TIME] = 1.0
         moving = [(partial, speeds[n]) for n, partial in partials.items() if speeds.get(n)]
         return float(value), sum((float(p) * speed for p, speed in moving), 0.0), partials
 
 
-def input_rate(given: Input, time: float) -> float:
+def input_rate(signal: Input, time: float) -> float:
     """Return the derivative of an input in time; at a knot the one after it."""
-    piece = int(np.searchsorted(given.times, time, side="right"))
-    c = given.polynomials()[piece]
-    tau = time - given.times[max(piece - 1, 0)]
+    piece = int(np.searchsorted(signal.times, time, side="right"))
+    c = signal.polynomials()[piece]
+    tau = time - signal.times[max(piece - 1, 0)]
     return float(c[1] + tau * (2.0 * c[2] + tau * 3.0 * c[3]))
 
 
 def clock_of(inputs: Mapping[str, Input], time: float, change: Array) -> dict[str, Array]:
     """Return the changes of time and inputs with an event's time, each of shape (m,)."""
-    return {TIME: change, **{n: input_rate(given, time) * change for n, given in inputs.items()}}
+    return {TIME: change, **{n: input_rate(signal, time) * change for n, signal in inputs.items()}}
 
 
 def rates_of(
@@ -141,7 +141,7 @@ def rates_of(
     values: dict[str, Any] = {n: states[:, i] for i, n in enumerate(field.states)}
     values |= {n: algebraic[:, i] for i, n in enumerate(field.algebraic)}
     values |= dict(zip(field.scalars, scalars, strict=True))
-    values |= {n: given(times) for n, given in inputs.items()}
+    values |= {n: signal(times) for n, signal in inputs.items()}
     rates = field.rhs({**values, TIME: times}, NUMPY)
     return np.stack([np.broadcast_to(f, times.shape) for f in rates], axis=1)
 
@@ -157,7 +157,7 @@ def rates_at(field: VectorField, inputs: Mapping[str, Input], time: float, now: 
 def _clock(inputs: Mapping[str, Input], time: float) -> dict[str, Any]:
     """Return the time and the values of inputs at it."""
     at = np.array([time])
-    return {TIME: at[0], **{n: given(at)[0] for n, given in inputs.items()}}
+    return {TIME: at[0], **{n: signal(at)[0] for n, signal in inputs.items()}}
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,8 +47,8 @@ def rest_in_a_mode(
             made.field, pattern, engines.of_mode(made.field), now, replace(around, inputs=further)
         ).nearby()
         if near is not None:
-            there = modes.point(around.time, near.values, inputs, 0)
-            if modes.begin(there, span or 1.0)[0] == mode:
+            start = modes.point(around.time, near.values, inputs, 0)
+            if modes.begin(start, span or 1.0)[0] == mode:
                 return near
         if span == 0.0:
             speed = np.abs(modes.speed(mode, point))

@@ -172,12 +172,12 @@ class ModeWalk:
         made, first = self._modes.field(self._mode), self._piece
         corners = self._segment.breakpoints
         inside = corners[(corners > self._time) & (corners < times[-1])]
-        given = self._segment.polynomials[first : first + len(inside) + 1]
+        polynomials = self._segment.polynomials[first : first + len(inside) + 1]
         if made.derived:
-            left, _, one, two, three = np.moveaxis(given[:, made.derived], -1, 0)
+            left, _, one, two, three = np.moveaxis(polynomials[:, made.derived], -1, 0)
             rates = np.stack([left, one, 2.0 * two, 3.0 * three, 0.0 * left], axis=-1)
-            given = np.concatenate([given, rates], axis=1)
-        segment = Segment(self._time, times, inside, given)
+            polynomials = np.concatenate([polynomials, rates], axis=1)
+        segment = Segment(self._time, times, inside, polynomials)
         solution, self._choice = self._solve(made.field, segment, self._now, self._choice)
         self._steps += solution.steps
         return solution

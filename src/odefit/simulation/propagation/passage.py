@@ -108,8 +108,8 @@ class Passage:
             failed = self._go_on()
         for _ in range(MAX_CHANGES):
             if failed is None:
-                found = self._states, self._sensitivities, self._steps
-                return SegmentSolution.without_algebraic(*found), self._choice
+                values = self._states, self._sensitivities, self._steps
+                return SegmentSolution.without_algebraic(*values), self._choice
             ended = self._enter(failed, self._approach(failed))
             if ended is not None:
                 return ended, self._choice
@@ -127,30 +127,37 @@ class Passage:
         """Integrate from now through times in the present mode."""
         field, engines = self._in_force(self._mode)
         segment = part_of(self._segment, self._time, times)
-        found, choice = self._integrate(field, engines, segment, self._now, self._choice)
-        if isinstance(found, EngineFailure) and not found.time > self._time and not choice.stiff:
+        solution, choice = self._integrate(field, engines, segment, self._now, self._choice)
+        if (
+            isinstance(solution, EngineFailure)
+            and not solution.time > self._time
+            and not choice.stiff
+        ):
             # The Taylor method does not report where it has failed.
             stiff = EngineChoice(stiff=True)
-            found, _ = self._integrate(field, engines, segment, self._now, stiff)
+            solution, _ = self._integrate(field, engines, segment, self._now, stiff)
         else:
             self._choice = choice
-        self._steps += found.steps
-        return found
+        self._steps += solution.steps
+        return solution
 
     def _in_force(self, mode: HeldEdges) -> tuple[VectorField, Engines]:
         return held_field(self._field, self._engines, mode, self._now.scalars)
 
-    def _move(self, found: SegmentSolution, times: Array, place: int) -> None:
+    def _move(self, solution: SegmentSolution, times: Array, place: int) -> None:
         """Go to one of the times of a solution, and store the requested values on the way."""
-        wanted = self._segment.times
-        rows = np.flatnonzero((wanted > self._time) & (wanted <= times[place]))
-        at = np.searchsorted(times, wanted[rows])
-        self._states[rows], self._sensitivities[rows] = found.states[at], found.sensitivities[at]
-        course = self._course(times[: place + 1], found.states[: place + 1], "left")
+        outputs = self._segment.times
+        rows = np.flatnonzero((outputs > self._time) & (outputs <= times[place]))
+        at = np.searchsorted(times, outputs[rows])
+        self._states[rows], self._sensitivities[rows] = (
+            solution.states[at],
+            solution.sensitivities[at],
+        )
+        course = self._course(times[: place + 1], solution.states[: place + 1], "left")
         for edge in self._edges:
             largest = float(np.abs(self._argument_alone(edge, course)[0]).max())
             self._sizes[edge] = max(self._sizes[edge], largest)
-        self._time, self._now = float(times[place]), found.at(place, self._now)
+        self._time, self._now = float(times[place]), solution.at(place, self._now)
 
     # Towards an edge ---------------------------------------------------------------------------
 
@@ -164,13 +171,13 @@ class Passage:
             if not start < near[0] < near[1]:
                 return at_once
             times = self._wanted(near[1], *near)
-            found = self._solve(times)
-            if isinstance(found, SegmentSolution):
+            solution = self._solve(times)
+            if isinstance(solution, SegmentSolution):
                 break
         else:
             return at_once
-        before = self._moved(found, times, int(np.searchsorted(times, near[0])))
-        after = self._moved(found, times, len(times) - 1)
+        before = self._moved(solution, times, int(np.searchsorted(times, near[0])))
+        after = self._moved(solution, times, len(times) - 1)
         predicted = {
             e: next_zero(near, before[e], after[e]) for e in self._edges if not self._mode.holds(e)
         }
@@ -186,8 +193,8 @@ class Passage:
         here = self._arguments()
         return [edge, *(e for e in self._edges if e != edge and self._gone(e, here[e]))]
 
-    def _moved(self, found: SegmentSolution, times: Array, place: int) -> dict[Edge, Argument]:
-        self._move(found, times, place)
+    def _moved(self, solution: SegmentSolution, times: Array, place: int) -> dict[Edge, Argument]:
+        self._move(solution, times, place)
         return self._arguments()
 
     def _closer(self, edge: Edge, time: float) -> bool:
@@ -202,12 +209,12 @@ class Passage:
             if not self._time < near[0] < near[1]:
                 break
             times = self._wanted(near[1], *near)
-            found = self._solve(times)
-            if isinstance(found, EngineFailure):
-                time, share = min(found.time, near[1]), 10.0 * CLOSER
+            solution = self._solve(times)
+            if isinstance(solution, EngineFailure):
+                time, share = min(solution.time, near[1]), 10.0 * CLOSER
                 continue
-            before = self._moved(found, times, int(np.searchsorted(times, near[0])))
-            after = self._moved(found, times, len(times) - 1)
+            before = self._moved(solution, times, int(np.searchsorted(times, near[0])))
+            after = self._moved(solution, times, len(times) - 1)
             time, share = next_zero(near, before[edge], after[edge]), CLOSER
         return abs(self._arguments()[edge].value) <= SMALL * self._sizes[edge]
 
@@ -224,8 +231,8 @@ class Passage:
         """Return the arguments of all edges now."""
         here = self._here()
         speeds = rates(self._in_force(self._mode)[0], here)[0]
-        found = arguments_of(self._field, self._edges, here, self._now, speeds)
-        return dict(zip(self._edges, found, strict=True))
+        arguments = arguments_of(self._field, self._edges, here, self._now, speeds)
+        return dict(zip(self._edges, arguments, strict=True))
 
     # Along an edge -----------------------------------------------------------------------------
 
@@ -289,8 +296,8 @@ class Passage:
         """Return an argument and its rate, shape (2, k); the states change with `speeds`."""
         changes = np.zeros_like(course.states) if speeds is None else speeds
         none = np.zeros((len(course.scalars), 1))
-        found = moving_arguments(self._field, [edge], course, changes[:, :, None], none)
-        return np.asarray(found[0])
+        arguments = moving_arguments(self._field, [edge], course, changes[:, :, None], none)
+        return np.asarray(arguments[0])
 
     def _hold(self, edge: Edge, mode: HeldEdges, speeds: Array) -> None:
         """Hold the argument of an edge at zero from now on."""
@@ -334,16 +341,18 @@ class Passage:
                 grid = [np.linspace(p.start, p.times[-1], count + 1)[1:] for p in parts]
                 times = np.union1d(times, np.concatenate(grid))
                 times = times[times > self._time]
-            found = self._solve(times)
-            if isinstance(found, EngineFailure):
-                before = times[times < self._time + (1.0 - SHARES[0]) * (found.time - self._time)]
+            solution = self._solve(times)
+            if isinstance(solution, EngineFailure):
+                before = times[
+                    times < self._time + (1.0 - SHARES[0]) * (solution.time - self._time)
+                ]
                 earlier = self._solve(before) if watched and len(before) else None
                 if not isinstance(earlier, SegmentSolution):
-                    return found
+                    return solution
                 if not self._leave(earlier, before, watched):
-                    return found
-            elif not self._leave(found, times, watched):
-                self._move(found, times, len(times) - 1)
+                    return solution
+            elif not self._leave(solution, times, watched):
+                self._move(solution, times, len(times) - 1)
                 return None
         return EngineFailure(self._time, "the solution leaves and reaches this point without end")
 
@@ -356,15 +365,15 @@ class Passage:
             or not is_kept(self._field, self._mode, scalars, edge.state)
         )
 
-    def _leave(self, found: SegmentSolution, times: Array, watched: list[Edge]) -> bool:
+    def _leave(self, solution: SegmentSolution, times: Array, watched: list[Edge]) -> bool:
         """Go to the first time at which a mode ends, and end it; return whether there is one."""
-        left = self._first_left(found, times, watched)
+        left = self._first_left(solution, times, watched)
         if left is None:
             return False
         edge, place, at_once = left
         before = place if at_once else place - 1
         if before >= 0:
-            self._move(found, times, before)
+            self._move(solution, times, before)
         if not at_once:
             self._close_in(edge, float(times[place]))
         self._mode = self._mode.changed(edge, flat=edge in self._flat)
@@ -373,7 +382,7 @@ class Passage:
         return True
 
     def _first_left(
-        self, found: SegmentSolution, times: Array, watched: list[Edge]
+        self, solution: SegmentSolution, times: Array, watched: list[Edge]
     ) -> tuple[Edge, int, bool] | None:
         """Return the edge that is left first, with the first time that shows it.
 
@@ -381,7 +390,7 @@ class Passage:
         a jump of an input.
         """
         every = np.append(self._time, times)
-        states = np.concatenate([self._now.states[None], found.states])
+        states = np.concatenate([self._now.states[None], solution.states])
         first: tuple[Edge, int, bool] | None = None
         for edge in watched:
             for side in SIDES:
@@ -404,17 +413,17 @@ class Passage:
         for _ in range(ROUNDS):
             times = np.unique(np.linspace(self._time, end, CLOSE_UP + 1)[1:])
             times = np.union1d(times[times > self._time], self._wanted(end, end))
-            found = self._solve(times)
-            if isinstance(found, EngineFailure):
+            solution = self._solve(times)
+            if isinstance(solution, EngineFailure):
                 return
-            course = self._course(times, found.states, "left")
+            course = self._course(times, solution.states, "left")
             place = int(np.argmax(self._is_left(edge, course)))
             end = float(times[place])
             if place > 0:
-                self._move(found, times, place - 1)
+                self._move(solution, times, place - 1)
             if end - self._time <= NEAREST * abs(end):
                 break
         times = self._wanted(end, end)
-        found = self._solve(times)
-        if isinstance(found, SegmentSolution):
-            self._move(found, times, len(times) - 1)
+        solution = self._solve(times)
+        if isinstance(solution, SegmentSolution):
+            self._move(solution, times, len(times) - 1)

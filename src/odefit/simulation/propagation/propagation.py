@@ -268,13 +268,13 @@ class Propagation:
         last = rest.as_solution()
         if reached is None:
             return last, choice
-        kept = len(segment.times) - 1
+        rows = len(segment.times) - 1
         return SegmentSolution(
-            states=np.concatenate([reached.states[:kept], last.states]),
-            sensitivities=np.concatenate([reached.sensitivities[:kept], last.sensitivities]),
-            algebraic=np.concatenate([reached.algebraic[:kept], last.algebraic]),
+            states=np.concatenate([reached.states[:rows], last.states]),
+            sensitivities=np.concatenate([reached.sensitivities[:rows], last.sensitivities]),
+            algebraic=np.concatenate([reached.algebraic[:rows], last.algebraic]),
             algebraic_sensitivities=np.concatenate(
-                [reached.algebraic_sensitivities[:kept], last.algebraic_sensitivities]
+                [reached.algebraic_sensitivities[:rows], last.algebraic_sensitivities]
             ),
             steps=reached.steps,
         ), choice
@@ -290,11 +290,11 @@ class Propagation:
     def _rest(self, now: Values, around: Surroundings) -> ConsistentValues | EngineFailure:
         """Return the steady state that is approached from these values."""
         if self._modes is not None:
-            found = rest_in_a_mode(
+            rest = rest_in_a_mode(
                 self._modes, self._engines, self._pattern, self._in_mode, now, around
             )
-            if found is not None:
-                return found
+            if rest is not None:
+                return rest
         field, engines = self.field, self._engines
         resting = self._resting_in(field, engines)
         if resting is not None:
@@ -337,8 +337,8 @@ class Propagation:
             for i, name in enumerate(names):
                 along = dict(enumerate(sensitivities[i])) if derivatives else {}
                 values[name] = Dual(numbers[i], along)
-        for name, given in self.condition.inputs.items():
-            values[name] = Dual(given(np.array([time]))[0])
+        for name, signal in self.condition.inputs.items():
+            values[name] = Dual(signal(np.array([time]))[0])
         values[TIME] = Dual(time)
         return values
 
@@ -355,10 +355,10 @@ def _begun(field: VectorField, segment: Segment, now: Values) -> tuple[Segment, 
     """Return a segment and its values just after a point with unbounded derivatives."""
     at = np.array([input_value(p, segment.start) for p in segment.polynomials[0]])
     first = min(float(segment.times[0]), *segment.breakpoints.tolist(), math.inf)
-    found = first_step(field, segment.start, first, at, now)
-    if found is None:
+    begun = first_step(field, segment.start, first, at, now)
+    if begun is None:
         return segment, now
-    return replace(segment, start=found[0]), found[1]
+    return replace(segment, start=begun[0]), begun[1]
 
 
 def sensitivity_pattern(
@@ -399,11 +399,11 @@ def _reach(field: VectorField, condition: Condition, every: set[int]) -> dict[st
         for name, expression in assignments:
             if name not in reach:
                 continue
-            own = every if expression.names & states else set()
+            acting = every if expression.names & states else set()
             for other in expression.names & scalars.keys():
-                own = own | reach[other]
-            if not own <= reach[name]:
-                reach[name] = reach[name] | own
+                acting = acting | reach[other]
+            if not acting <= reach[name]:
+                reach[name] = reach[name] | acting
                 changed = True
     return reach
 

@@ -91,14 +91,14 @@ def limits_of(noise: Noise, series: Series) -> Array:
     """
     n = len(series.values)
     limits = np.stack([np.full(n, -math.inf), np.full(n, math.inf)])
-    for row, code, given in ((0, 1, noise.lower_limit), (1, -1, noise.upper_limit)):
+    for row, code, limit in ((0, 1, noise.lower_limit), (1, -1, noise.upper_limit)):
         if series.censored is not None and (series.censored == code).any():
             beyond = series.censored == code
             values = series.values[beyond]
             limits[row] = values.min() if code > 0 else values.max()
             limits[row, beyond] = values
-        elif given is not None:
-            limits[row] = given
+        elif limit is not None:
+            limits[row] = limit
     return limits
 
 
@@ -172,8 +172,8 @@ def standard_deviations(
     quantities in expressions of spreads; `estimated` is the index of an unknown spread.
     """
     n, times = len(series.values), len(condition.times)
-    given = None if series.sds is None or series.sds_given else series.sds
-    spreads = known_spreads(noise, series if given is None else replace(series, sds=None))
+    stated = None if series.sds is None or series.sds_given else series.sds
+    spreads = known_spreads(noise, series if stated is None else replace(series, sds=None))
     if spreads is None and isinstance(noise.spread, Expression):
         values = {
             other: predicted[other].array(times)[series.rows]
@@ -184,6 +184,6 @@ def standard_deviations(
         spreads = np.broadcast_to(noise.spread.evaluate(values, NUMPY), n)
     elif spreads is None:
         spreads = np.full(n, 1.0 if estimated is None else vector[estimated])
-    if given is not None:
-        spreads = np.where(np.isnan(given), spreads, given)
+    if stated is not None:
+        spreads = np.where(np.isnan(stated), spreads, stated)
     return noise.law.sds(predicted[name].array(times)[series.rows], spreads)

@@ -110,9 +110,9 @@ def _values(
     condition: Condition,
     vector: Array,
     trajectory: Trajectory,
-    wanted: set[str],
+    names: set[str],
 ) -> dict[str, Dual]:
-    """Return the values of the names in `wanted`, and of some others."""
+    """Return the values of the names in `names`, and of some others."""
     values: dict[str, Dual] = {}
     for i, name in enumerate(field.states):
         values[name] = _dual(trajectory.states, trajectory.sensitivities, i, trajectory.unknowns)
@@ -120,15 +120,15 @@ def _values(
         values[name] = _dual(
             trajectory.algebraic, trajectory.algebraic_sensitivities, i, trajectory.unknowns
         )
-    for name in (wanted | _names_of_constraints(field)) & condition.scalars.keys():
+    for name in (names | _names_of_constraints(field)) & condition.scalars.keys():
         values[name] = scalar_value(name, condition.scalars, vector)
     for name, (switched, sensitivities) in trajectory.switched.items():
         by_unknown = {u: sensitivities[:, k] for k, u in enumerate(trajectory.unknowns)}
         values[name] = Dual(switched, by_unknown)
-    for name, given in condition.inputs.items():
-        values[name] = Dual(given(trajectory.times))
+    for name, signal in condition.inputs.items():
+        values[name] = Dual(signal(trajectory.times))
     values[TIME] = Dual(trajectory.times)
-    if wanted & set(field.model.algebraic) and field.elimination is not None:
+    if names & set(field.model.algebraic) and field.elimination is not None:
         values = field.complete(values, DUAL)
     return values
 

@@ -172,7 +172,7 @@ class ObservedRows:
         self._own_rows = own_rows
         self._n = unknowns
 
-    def gradient(self, expression: Expression, given: Sequence[str] = ()) -> Gradient:
+    def gradient(self, expression: Expression, held: Sequence[str] = ()) -> Gradient:
         """Return an expression ready to be evaluated at these rows.
 
         Parameters
@@ -180,7 +180,7 @@ class ObservedRows:
         given
             Names whose values and Jacobians are given, see :meth:`RowValues.give`.
         """
-        given_names = set(given)
+        given_names = set(held)
         for name in sorted(expression.names - given_names):
             if name in self.field.model.algebraic and name not in self.algebraic:
                 self._eliminate(name)

@@ -180,7 +180,7 @@ class ResidualArrays:
         for at in self.by_series(vector, trajectories):
             if isinstance(at, Failure):
                 return at
-        condition, what = self._problem.conditions[0], "the residuals"
+        condition, subject = self._problem.conditions[0], "the residuals"
         if derivatives:
             jacobian = np.zeros((self.count, len(vector)))
             with np.errstate(all="ignore"):
@@ -188,9 +188,12 @@ class ResidualArrays:
                     group.fill(vector, stack, Out(np.empty(self.count), jacobian, True))
             for block in self.series_rows:
                 if not np.isfinite(jacobian[block.rows]).all():
-                    condition, what = self._problem.conditions[block.condition], f"'{block.name}'"
+                    condition, subject = (
+                        self._problem.conditions[block.condition],
+                        f"'{block.name}'",
+                    )
                     break
-        return Failure(condition.name, condition.t0, f"the derivatives of {what} are not finite")
+        return Failure(condition.name, condition.t0, f"the derivatives of {subject} are not finite")
 
     # Layout -----------------------------------------------------------------------------------
 
@@ -300,14 +303,14 @@ class ResidualArrays:
             len(self._problem.unknowns),
         )
         observables = self._problem.model.observables
-        given: dict[str, Gradient] = {}
+        gradients: dict[str, Gradient] = {}
         spread: Array | int | Gradient
         known = [known_spreads(b.noise, b.series) for b in blocks]
         if known[0] is not None:
             spread = np.concatenate([s for s in known if s is not None])
         elif isinstance(noise.spread, Expression):
             within = sorted(n for n in noise.spread.names if n in observables)
-            given = {n: rows.gradient(observables[n]) for n in within}
+            gradients = {n: rows.gradient(observables[n]) for n in within}
             spread = rows.gradient(noise.spread, within)
         else:
             spread = self._estimated[noise.unknown(first.name)]
@@ -320,7 +323,7 @@ class ResidualArrays:
             rows,
             rows.gradient(observables[first.name]),
             noise.transform,
-            given,
+            gradients,
             spread,
             measured,
             _indices([b.rows for b in blocks]),

@@ -220,8 +220,8 @@ class Group:
         """Return the spread, and its Jacobian if it is an expression."""
         if not isinstance(self.spread, Gradient):
             return (vector[self.spread] if isinstance(self.spread, int) else self.spread), None
-        given = {name: at.evaluate(gradient) for name, gradient in self.given.items()}
-        for name, (value, jacobian) in given.items():
+        evaluated = {name: at.evaluate(gradient) for name, gradient in self.given.items()}
+        for name, (value, jacobian) in evaluated.items():
             at.give(name, value, jacobian)
         return at.evaluate(self.spread)
 

@@ -99,12 +99,12 @@ class SteadyEquations:
 
         `fixed` marks the scalars that are known numbers, shape (p,).
         """
-        kept = fixed | (scalars == 0.0)
-        key = np.concatenate([kept, np.where(kept, scalars, 0.0), inputs, [time]]).tobytes()
+        same = fixed | (scalars == 0.0)
+        key = np.concatenate([same, np.where(same, scalars, 0.0), inputs, [time]]).tobytes()
         quantities = self._conserved.get(key)
         if quantities is None or not self._holds(quantities, time, scalars, inputs):
             rng = np.random.default_rng(0)
-            usual = np.where(kept, scalars, rng.uniform(0.5, 2.0, self._p))
+            usual = np.where(same, scalars, rng.uniform(0.5, 2.0, self._p))
             quantities = self._found(time, usual, inputs)
             if not self._holds(quantities, time, scalars, inputs):
                 quantities = self._found(time, scalars, inputs)

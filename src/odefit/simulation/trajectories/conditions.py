@@ -173,8 +173,8 @@ class ConditionsMap:
         batched = self._batched(numbers, vector, choices)
         for number in numbers:
             unit = self._units[number]
-            found = batched.get(number)
-            outcomes[number] = found or _integrate(unit, vector, choices, self._trunks)
+            outcome = batched.get(number)
+            outcomes[number] = outcome or _integrate(unit, vector, choices, self._trunks)
             if isinstance(outcomes[number].found, Failure):
                 break
         return outcomes
@@ -192,12 +192,14 @@ class ConditionsMap:
             units = [number for number in numbers if number in places]
             if not units:
                 continue
-            own = [choices[self._units[number].choice] for number in units]
+            their_choices = [choices[self._units[number].choice] for number in units]
             chosen = np.array([places[number] for number in units])
-            for number, found in zip(units, batch(vector, chosen, own), strict=True):
-                if found is not None:
+            for number, trajectory in zip(units, batch(vector, chosen, their_choices), strict=True):
+                if trajectory is not None:
                     at = self._units[number].number
-                    outcomes[number] = UnitOutcome({at: found}, found.choice, found.choice)
+                    outcomes[number] = UnitOutcome(
+                        {at: trajectory}, trajectory.choice, trajectory.choice
+                    )
         return outcomes
 
     def _made_batches(self) -> list[tuple[LinearBatch, dict[int, int]]]:

@@ -150,19 +150,21 @@ class IntervalMap:
                         return Failure(self.condition.name, time, reason, choice)
                     batch = []  # stiff: one by one, with an engine chosen for each
         together = set(batch)
-        wanted = [i for i in range(count) if i not in together and len(self._times[i])]
-        for i, at in zip(wanted, self._one_by_one(wanted, vector, nodes, choice), strict=False):
+        remaining = [i for i in range(count) if i not in together and len(self._times[i])]
+        for i, at in zip(
+            remaining, self._one_by_one(remaining, vector, nodes, choice), strict=False
+        ):
             if isinstance(at, Failure):
                 return at
             choice = at.choice
             columns = list(at.unknowns)
             here = slice(self._row_starts[i], self._row_starts[i + 1])
-            kept = here.stop - here.start
+            length = here.stop - here.start
             values, derivatives = self._node_values(at, nodes[i])
-            out.states[here] = values[:kept]
-            out.sensitivities[here, :, columns] = derivatives[:kept]
-            out.algebraic[here] = at.algebraic[:kept]
-            out.algebraic_sensitivities[here, :, columns] = at.algebraic_sensitivities[:kept]
+            out.states[here] = values[:length]
+            out.sensitivities[here, :, columns] = derivatives[:length]
+            out.algebraic[here] = at.algebraic[:length]
+            out.algebraic_sensitivities[here, :, columns] = at.algebraic_sensitivities[:length]
             if i < count - 1:
                 out.ends[i] = values[-1]
                 out.end_sensitivities[i][:, columns] = derivatives[-1]
@@ -193,7 +195,7 @@ class IntervalMap:
     @cached_property
     def _without_events(self) -> list[int]:
         """Numbers of the intervals with outputs but without events or breakpoints."""
-        found = []
+        numbers = []
         for i, times in enumerate(self._times):
             start = float(self.node_times[i])
             if not len(times) or (len(times) == 1 and times[0] == start):
@@ -202,19 +204,19 @@ class IntervalMap:
             happens = any(start <= t < times[-1] for t, _ in self.condition.events)
             happens = happens or self.condition.sees_events(last)
             if not happens and not len(self._segments[i].breakpoints):
-                found.append(i)
-        return found
+                numbers.append(i)
+        return numbers
 
     @cached_property
     def _segments(self) -> dict[int, Segment]:
         """The segment through the times of each interval, by its number."""
-        found = {}
+        segments = {}
         for i, times in enumerate(self._times):
             start = float(self.node_times[i])
             after = times[times > start]
             if len(after):
-                found[i] = segment_between(self.condition, self.field.inputs, start, after)
-        return found
+                segments[i] = segment_between(self.condition, self.field.inputs, start, after)
+        return segments
 
     @cached_property
     def _pattern(self) -> SensitivityPattern:
@@ -294,17 +296,19 @@ class IntervalMap:
     ) -> Iterable[Trajectory | Failure]:
         """Integrate intervals in turn, each from its node; sensitivities include the node's."""
         for i, node in zip(intervals, nodes, strict=True):
-            found = self._maps[i](np.concatenate([vector, node]), self._times[i], choice)
-            choice = found.choice
-            yield found
+            trajectory = self._maps[i](np.concatenate([vector, node]), self._times[i], choice)
+            choice = trajectory.choice
+            yield trajectory
 
     @cached_property
     def _maps(self) -> list[ConditionMap]:
         """A condition for each interval, with its initial values as further unknowns."""
-        found = []
-        own = {name: self._n + k for k, name in enumerate(self.names)}
-        initial: dict[str, int | float | Expression] = {s: own[s] for s in self.field.states}
-        scalars = {**self.condition.scalars, **{c: own[c] for c in self.switched}}
+        maps = []
+        node_unknowns = {name: self._n + k for k, name in enumerate(self.names)}
+        initial: dict[str, int | float | Expression] = {
+            s: node_unknowns[s] for s in self.field.states
+        }
+        scalars = {**self.condition.scalars, **{c: node_unknowns[c] for c in self.switched}}
         minimal_sizes = np.concatenate([np.zeros(self._n), self._sizes])
         for i, stop in enumerate([*self.node_times[1:], np.inf]):
             start = float(self.node_times[i])
@@ -316,10 +320,10 @@ class IntervalMap:
                 initial=initial,
                 events=tuple(e for e in self.condition.events if start <= e[0] < stop),
             )
-            found.append(
+            maps.append(
                 ConditionMap(self.field, condition, self._engines, minimal_sizes=minimal_sizes)
             )
-        return found
+        return maps
 
     def _node_values(self, at: Trajectory, node: Array) -> tuple[Array, Array]:
         """Return states and scalars that events assign, with their sensitivities."""
@@ -372,10 +376,10 @@ class PiecewiseMap:
         node_times = node_times[: max(int(np.sum(begun)), 1)]
         intervals = IntervalMap(field, condition, engines, node_times, sizes, unknowns, names)
         with np.errstate(all="ignore"):
-            found = intervals(vector, values[1 : len(node_times)], choice)
-        if isinstance(found, Failure):
-            return found
-        whole = found.trajectory
+            solution = intervals(vector, values[1 : len(node_times)], choice)
+        if isinstance(solution, Failure):
+            return solution
+        whole = solution.trajectory
         return replace(
             whole,
             unknowns=tuple(range(unknowns)),

@@ -62,13 +62,13 @@ def batches_of(
     for number, part in parts.items():
         if can_join(field, part.condition):
             groups.setdefault(len(part.unknowns), []).append(number)
-    found = []
+    batches = []
     for numbers in groups.values():
         if len(numbers) < FEWEST:
             continue
         batch = LinearBatch(equations, [parts[k] for k in numbers], known)
-        found.append((batch, {number: place for place, number in enumerate(numbers)}))
-    return found
+        batches.append((batch, {number: place for place, number in enumerate(numbers)}))
+    return batches
 
 
 class LinearBatch:
@@ -138,7 +138,7 @@ class LinearBatch:
         """
         with np.errstate(all="ignore"):
             made = _Evaluated(self, vector)
-            found: list[Trajectory | None] = [None] * len(chosen)
+            trajectories: list[Trajectory | None] = [None] * len(chosen)
             coefficients = made.coefficients(self._equations)
             usable = chosen[coefficients.finite[chosen] & made.usable[chosen]]
             place = {number: k for k, number in enumerate(chosen.tolist())}
@@ -147,16 +147,16 @@ class LinearBatch:
             work = len(usable) * times * self._equations.states**2
             for part in np.array_split(usable, 1 + work // MOST_AT_ONCE):
                 for numbers, stacked in _decomposed(coefficients, part, forced):
-                    self._solve(made, numbers, stacked, found, place, choices)
+                    self._solve(made, numbers, stacked, trajectories, place, choices)
         count_work((BEGINNING + OUTPUT * self._rows.shape[1]) * len(chosen) / NANOSECONDS)
-        return found
+        return trajectories
 
     def _solve(
         self,
         made: _Evaluated,
         numbers: IntArray,
         stacked: Stacked,
-        found: list[Trajectory | None],
+        trajectories: list[Trajectory | None],
         place: dict[int, int],
         choices: Sequence[EngineChoice],
     ) -> None:
@@ -169,7 +169,7 @@ class LinearBatch:
                 continue
             times, at = self._times[number], place[number]
             count = len(times)
-            found[at] = Trajectory(
+            trajectories[at] = Trajectory(
                 times=times,
                 states=states[k, :count].reshape(count, n),
                 algebraic=np.zeros((count, 0)),
@@ -240,14 +240,14 @@ class _Evaluated:
         """Return the coefficients of all conditions."""
         n = equations.states
         count, _, m = self._scalars_along.shape
-        given = equations.coefficients(list(self._scalars.T), count)
+        by_condition = equations.coefficients(list(self._scalars.T), count)
         entries = len(equations.rows)
         along = np.zeros((entries, count, m))
         by_scalar = self._scalars_along[:, equations.scalar].transpose(1, 0, 2)
-        slopes = given[entries:, :, None] * by_scalar
+        slopes = by_condition[entries:, :, None] * by_scalar
         np.add.at(along, equations.derivative, slopes)
         both, by_direction = np.zeros((count, n, n + 1)), np.zeros((count, n, n + 1, m))
-        both[:, equations.rows, equations.columns] = given[:entries].T
+        both[:, equations.rows, equations.columns] = by_condition[:entries].T
         by_direction[:, equations.rows, equations.columns] = along.transpose(1, 0, 2)
         return Coefficients(
             both[..., :n], both[..., n], by_direction[:, :, :n], by_direction[:, :, n]
@@ -301,9 +301,9 @@ class _Evaluated:
         happens = np.isfinite(self.times[numbers])
 
         def sorted_(array: Array, without: Array | float) -> Array:
-            own = array[numbers[:, None], order]
-            more = (1,) * (own.ndim - 2)
-            return np.where(happens.reshape(*happens.shape, *more), own, without)
+            ordered = array[numbers[:, None], order]
+            more = (1,) * (ordered.ndim - 2)
+            return np.where(happens.reshape(*happens.shape, *more), ordered, without)
 
         changes, inverse = self._changes, stacked.inverse[:, None]
         constant = sorted_(changes.constant, 0.0)
@@ -336,9 +336,9 @@ def _decomposed(
     """
     if not len(numbers):
         return []
-    own = coefficients.part(numbers)
-    values, vectors = np.linalg.eig(own.a)
-    found = []
+    matrices = coefficients.part(numbers)
+    values, vectors = np.linalg.eig(matrices.a)
+    stacks = []
     real = np.asarray((values.imag == 0.0).all(axis=1))
     for chosen, is_real in ((real, True), (~real, False)):
         if not chosen.any():
@@ -346,9 +346,9 @@ def _decomposed(
         which, of = values[chosen], vectors[chosen]
         if is_real:
             which, of = which.real, of.real
-        part = own.part(chosen)
+        part = matrices.part(chosen)
         try:
-            found.append((numbers[chosen], Stacked.of(which, of, part, forced=forced)))
+            stacks.append((numbers[chosen], Stacked.of(which, of, part, forced=forced)))
         except np.linalg.LinAlgError:
             for k, number in enumerate(numbers[chosen].tolist()):
                 one = slice(k, k + 1)
@@ -356,5 +356,5 @@ def _decomposed(
                     alone = Stacked.of(which[one], of[one], part.part(one), forced=forced)
                 except np.linalg.LinAlgError:
                     continue
-                found.append((np.array([number]), alone))
-    return found
+                stacks.append((np.array([number]), alone))
+    return stacks

@@ -133,9 +133,9 @@ class LinearWalk:
         if not vectors.can_reach(float(plan.durations.max())):
             return None
         with np.errstate(all="ignore"):
-            found = _Walked(self._propagation, vectors, vector, sizes, begun).through(plan)
+            rows = _Walked(self._propagation, vectors, vector, sizes, begun).through(plan)
         count_work(STEP * len(plan.steps) / NANOSECONDS)
-        return found
+        return rows
 
 
 def is_linear(condition: Condition, states: Sequence[str]) -> bool:
@@ -249,7 +249,7 @@ class _Walked:
             self._change(assignment, time) if uses > n + 1 else None
             for assignment, time, uses in plan.assignments
         ]
-        found: dict[int, tuple[Complex, Complex]] = {}
+        by_row: dict[int, tuple[Complex, Complex]] = {}
         for event, length, row, change in plan.steps:
             y, r = self._y, self._r
             if event >= 0:
@@ -271,13 +271,13 @@ class _Walked:
                     y, r = y + forces[length], r + forces_along[length]
                 self._y, self._r = y, r
             if row >= 0:
-                found[row] = self._y, self._r
-        if not found:
+                by_row[row] = self._y, self._r
+        if not by_row:
             return None
-        modes = np.transpose([y for y, _ in found.values()])
-        stacked = np.transpose([r for _, r in found.values()], (1, 0, 2))
+        modes = np.transpose([y for y, _ in by_row.values()])
+        stacked = np.transpose([r for _, r in by_row.values()], (1, 0, 2))
         both = summed(vectors.vectors, modes, stacked)
-        return None if both is None else Rows(np.array(list(found), dtype=np.intp), *both)
+        return None if both is None else Rows(np.array(list(by_row), dtype=np.intp), *both)
 
     def _rates(self) -> Complex:
         """Return the rates of the states."""

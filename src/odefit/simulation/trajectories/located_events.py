@@ -222,10 +222,10 @@ class LocatedEvents:
         """Return the event of highest priority, a random one of equal given priorities (SBML)."""
         best, candidates = -np.inf, list(ready)
         for due in ready:
-            _, given = self.waiting[due.number]
+            _, priority = self.waiting[due.number]
             rank = 0.0
-            if given is not None:
-                rank = given.at(walk.time, self.vector, walk.now)
+            if priority is not None:
+                rank = priority.at(walk.time, self.vector, walk.now)
             candidates = [*candidates, due] if rank == best else candidates
             if rank > best:
                 best, candidates = rank, [due]

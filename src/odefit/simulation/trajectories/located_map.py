@@ -174,9 +174,11 @@ class _LocatedCourse:
             begun, before = self._before_experiment(walk, before)
         self.recording.moment(t0, begun)
         if whole._walk is not None:
-            found = whole._walk.located(self.vector, self.sizes, begun.values, self.times, schedule)
-            if found is not None:
-                self.recording.rows(found.rows, found.states, found.sensitivities)
+            walked = whole._walk.located(
+                self.vector, self.sizes, begun.values, self.times, schedule
+            )
+            if walked is not None:
+                self.recording.rows(walked.rows, walked.states, walked.sensitivities)
                 return self.recording.trajectory(whole.unknowns, self.sizes, self.choice)
         self.events.happen(walk, schedule.pop(t0, []), before)
         while walk.time < self.end:
@@ -267,9 +269,9 @@ class _LocatedCourse:
         walk.choice = choice
         return solution
 
-    def _move(self, walk: Walk, time: float, found: SegmentSolution, place: int) -> None:
-        walk.time, walk.now = time, found.at(place, walk.now)
-        walk.arrival = found.arrival if place == -1 else None
+    def _move(self, walk: Walk, time: float, solution: SegmentSolution, place: int) -> None:
+        walk.time, walk.now = time, solution.at(place, walk.now)
+        walk.arrival = solution.arrival if place == -1 else None
 
     # Watching conditions ----------------------------------------------------------------------
 
@@ -307,9 +309,9 @@ class _LocatedCourse:
         truths = np.array([np.broadcast_to(t.holds(holds), times.shape) for t in whole._triggers])
         fired = np.flatnonzero((truths[:, 1:] & ~truths[:, :-1]).any(axis=0))
         last = int(fired[0]) if len(fired) else len(grid)  # grid points before the first event
-        kept = np.searchsorted(grid, outputs)
-        kept = kept[kept < last]
-        self.recording.times_of(grid[kept], walk.now, solution, kept)
+        places = np.searchsorted(grid, outputs)
+        places = places[places < last]
+        self.recording.times_of(grid[places], walk.now, solution, places)
         if last:
             self._move(walk, float(grid[last - 1]), solution, last - 1)
         walk.flags = holds[:, last]
@@ -326,12 +328,12 @@ class _LocatedCourse:
             walk.ahead = LOOK_AHEAD * ahead
 
     def _differences(
-        self, walk: Walk, grid: Array, found: SegmentSolution
+        self, walk: Walk, grid: Array, solution: SegmentSolution
     ) -> tuple[Array, Array, Array]:
         """Return times from the present one, and compared quantities with their rates."""
         times = np.append(walk.time, grid)
-        states = np.concatenate([walk.now.states[None], found.states])
-        algebraic = np.concatenate([walk.now.algebraic[None], found.algebraic])
+        states = np.concatenate([walk.now.states[None], solution.states])
+        algebraic = np.concatenate([walk.now.algebraic[None], solution.algebraic])
         field, inputs, scalars = self.whole.field, self.whole.condition.inputs, walk.now.scalars
         speeds = rates_of(field, inputs, times, states, scalars, algebraic)
         h = TANGENT * np.maximum(np.abs(times), self.span)
@@ -362,15 +364,15 @@ class _LocatedCourse:
         walk.last = driver, walk.time
         moving = whole._differences[driver]
         speed = self.events.rates(walk.time, walk.now, walk.arrival)
-        there = moving(walk.time, self.vector, self.sizes, walk.now, speed)
-        if there.rate == 0.0 and there.changes.any():
+        difference = moving(walk.time, self.vector, self.sizes, walk.now, speed)
+        if difference.rate == 0.0 and difference.changes.any():
             raise StoppedError(
                 walk.time,
                 f"{text_of(whole._triggers, before, flags)} becomes true where nothing moves, so "
                 "that the time of its event has no derivative",
                 walk.choice,
             )
-        change = -there.changes / there.rate if len(self.sizes) else np.zeros(0)
+        change = -difference.changes / difference.rate if len(self.sizes) else np.zeros(0)
         self.events.happen(walk, [], before, driver, change)
 
     def _to_root(self, walk: Walk, driver: int, high: float, guess: float) -> None:
@@ -385,9 +387,9 @@ class _LocatedCourse:
             nonlocal last
             solution = self._integrated(walk, np.array([time]))
             last = time, solution
-            there = solution.at(-1, walk.now)
-            speed = self.events.rates(time, there, solution.arrival)
-            return moving.value_and_rate(time, self.vector, there, speed)
+            values = solution.at(-1, walk.now)
+            speed = self.events.rates(time, values, solution.arrival)
+            return moving.value_and_rate(time, self.vector, values, speed)
 
         time = change_time(
             at,

@@ -226,7 +226,7 @@ class SharedMap:
 
     def _store(
         self,
-        own: Trajectory,
+        trajectory: Trajectory,
         shared: SharedRows,
         columns: IntArray | None,
         solution: SegmentSolution,
@@ -236,15 +236,15 @@ class SharedMap:
         """Store the rows of one condition that lie in a segment."""
         rows, at = shared.rows, shared.positions
         every = slice(None) if columns is None else columns
-        own.states[rows] = solution.states[at]
-        own.sensitivities[rows][..., every] = solution.sensitivities[at] / sizes
+        trajectory.states[rows] = solution.states[at]
+        trajectory.sensitivities[rows][..., every] = solution.sensitivities[at] / sizes
         if self._field.algebraic:
-            own.algebraic[rows] = solution.algebraic[at]
-            own.algebraic_sensitivities[rows][..., every] = (
+            trajectory.algebraic[rows] = solution.algebraic[at]
+            trajectory.algebraic_sensitivities[rows][..., every] = (
                 solution.algebraic_sensitivities[at] / sizes
             )
         for name, j in self._switched[shared.condition].items():
-            values, by_unknown = own.switched[name]
+            values, by_unknown = trajectory.switched[name]
             values[rows] = now.scalars[j]
             by_unknown[rows][..., every] = now.scalar_sensitivities[j] / sizes
 

@@ -263,8 +263,8 @@ class _Tree:
         return np.asarray(segment.polynomials[0][self._inputs])
 
 
-def _numbers(union: Array, own: Array) -> IntArray | slice:
-    """Return the positions of `own` times in the union, as a slice if they are consecutive."""
-    positions = np.searchsorted(union, own)
+def _numbers(union: Array, times: Array) -> IntArray | slice:
+    """Return the positions of `times` times in the union, as a slice if they are consecutive."""
+    positions = np.searchsorted(union, times)
     first, last = int(positions[0]), int(positions[-1])
     return slice(first, last + 1) if last + 1 - first == len(positions) else positions

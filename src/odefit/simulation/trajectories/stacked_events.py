@@ -97,12 +97,12 @@ class StackedEvents:
         units = {name: np.eye(n + 1)[1 + i, :columns].copy() for i, name in enumerate(self._states)}
         for form in self._forms:
             count = len(form.places[0])
-            given = {name: np.broadcast_to(u, (count, columns)) for name, u in units.items()}
+            by_name = {name: np.broadcast_to(u, (count, columns)) for name, u in units.items()}
             for name, rows in form.names.items():
-                given[name] = np.broadcast_to(values[rows, None], (count, columns))
-            found, partials = form.function(given)
+                by_name[name] = np.broadcast_to(values[rows, None], (count, columns))
+            new_values, partials = form.function(by_name)
             place = (*form.places, form.state)
-            at[place] = found
+            at[place] = new_values
             for name, partial in partials.items():
                 inner = along[form.names[name]][:, None, :]
                 slope = np.broadcast_to(partial, (count, columns))[..., None]

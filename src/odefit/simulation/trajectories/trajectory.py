@@ -114,10 +114,10 @@ class ConditionMap:
     ) -> Trajectory | Failure:
         """Return the trajectory at `times` (the data times), or a failure."""
         with np.errstate(all="ignore"):
-            found = self._found(vector, self.condition.times if times is None else times, choice)
-        if isinstance(found, Trajectory):
-            return found
-        failure, choice = found
+            outcome = self._found(vector, self.condition.times if times is None else times, choice)
+        if isinstance(outcome, Trajectory):
+            return outcome
+        failure, choice = outcome
         return Failure(self.condition.name, float(failure.time), failure.reason, choice)
 
     def _found(
@@ -157,9 +157,9 @@ class ConditionMap:
             solved, choice = propagation.integrate(entry.segment, now, choice)
             if isinstance(solved, EngineFailure):
                 return propagation.explained(solved, vector, now, entry.segment), choice
-            kept = [row for row in entry.rows if row >= 0]
-            if kept:
-                recording.part(kept[0], now, solved, slice(0, len(kept)))
+            rows = [row for row in entry.rows if row >= 0]
+            if rows:
+                recording.part(rows[0], now, solved, slice(0, len(rows)))
             now = solved.at(-1, now)
         return recording.trajectory(self.unknowns, sizes, choice)
 
@@ -250,25 +250,25 @@ class Recording:
             values[rows], sensitivities[rows] = now.scalars[j], now.scalar_sensitivities[j]
 
     def times_of(
-        self, wanted: Array, now: Values, solution: SegmentSolution, places: IntArray
+        self, times: Array, now: Values, solution: SegmentSolution, places: IntArray
     ) -> None:
         """Store the values at some of the times, which are at `places` of a solution."""
-        if len(wanted):
-            self.part(int(np.searchsorted(self.times, wanted[0])), now, solution, places)
+        if len(times):
+            self.part(int(np.searchsorted(self.times, times[0])), now, solution, places)
 
-    def row(self, row: int, found: ConsistentValues) -> None:
+    def row(self, row: int, consistent: ConsistentValues) -> None:
         """Store the values of one row, replacing earlier ones."""
-        self.part(row, found.values, found.as_solution(), slice(0, 1))
+        self.part(row, consistent.values, consistent.as_solution(), slice(0, 1))
 
     def rows(self, rows: IntArray, states: Array, sensitivities: Array) -> None:
         """Keep the values of some rows, where events assign no scalars."""
         self._states[rows], self._sensitivities[rows] = states, sensitivities
 
-    def moment(self, time: float, found: ConsistentValues) -> None:
+    def moment(self, time: float, consistent: ConsistentValues) -> None:
         """Store the values at a time, if the trajectory has it, replacing earlier ones."""
         row = int(np.searchsorted(self.times, time))
         if row < len(self.times) and self.times[row] == time:
-            self.row(row, found)
+            self.row(row, consistent)
 
     def trajectory(self, unknowns: Sequence[int], sizes: Array, choice: EngineChoice) -> Trajectory:
         """Return the trajectory, with derivatives by unknowns whose steps have these sizes."""

@@ -172,24 +172,24 @@ def _random_outputs(
 def _counted(
     equations: Sequence[Polynomial],
     depth: Sequence[int],
-    wanted: Sequence[int],
+    counted: Sequence[int],
     together: Sequence[int],
     seed: int,
     deadline: Deadline,
 ) -> tuple[int, int, dict[int, int], int]:
-    """Count the solutions, with and without multiplicities, and the values of `wanted` variables.
+    """Count the solutions, with and without multiplicities, and the values of `counted` variables.
 
     The last number counts the solutions that differ in the variables `together`.
     """
     eliminated = without_linear(equations, depth, deadline)
     used = set().union(*(variables(f) for f in eliminated.equations))
-    forms = {v: eliminated.forms.get(v, variable(v)) for v in wanted}
+    forms = {v: eliminated.forms.get(v, variable(v)) for v in counted}
     if any(not variables(f) <= used for f in forms.values()):
         raise NotZeroDimensionalError("an unknown is in no equation")
     # The greatest variables are the least needed ones.
     order = sorted(used, key=lambda v: (-depth[v], v))
     if not order:
-        return 1, 1, dict.fromkeys(wanted, 1), 1
+        return 1, 1, dict.fromkeys(counted, 1), 1
     packing = Packing(len(order))
     terms = [_packed(f, order, packing) for f in eliminated.equations]
     quotient = Quotient(groebner_basis(terms, packing, deadline), packing, deadline)

@@ -194,17 +194,17 @@ class _Basis:
         fresh.sort()
         # Of pairs with one lcm, or with an lcm that another divides, one is enough; none is needed
         # if leading monomials are coprime (these come first in their degree).
-        kept: list[tuple[int, bool, int, int]] = []
+        candidates: list[tuple[int, bool, int, int]] = []
         guard = packing.guard
         compared = 0
         for candidate in fresh:
             guarded = candidate[2] | guard
-            for other in kept:  # as Packing.divides: most of the time is spent here
+            for other in candidates:  # as Packing.divides: most of the time is spent here
                 if (guarded - other[2]) & guard == guard:
                     break
             else:
-                kept.append(candidate)
-            compared += len(kept)
+                candidates.append(candidate)
+            compared += len(candidates)
         self.deadline.spend(PER_COMPARISON * (compared / 2 + 4 * len(fresh) + len(self.pairs)))
         self.pairs = [
             pair
@@ -213,7 +213,9 @@ class _Basis:
             or lcm(e, leads[pair.first]) == pair.lcm
             or lcm(e, leads[pair.second]) == pair.lcm
         ]
-        self.pairs += [_Pair(degree, both, i, new) for degree, linked, both, i in kept if linked]
+        self.pairs += [
+            _Pair(degree, both, i, new) for degree, linked, both, i in candidates if linked
+        ]
         self.minimal = [i for i in self.minimal if not divides(e, leads[i])]
         self.minimal.append(new)
         self.elements.append(element)

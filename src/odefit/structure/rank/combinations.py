@@ -91,19 +91,19 @@ def identifiable_combinations(
     # Unknowns that can change independently: no function of them is identifiable.
     alone = [i for i in range(len(chosen)) if spaces[0].space.determined[i]]
     active = [i for i in range(len(chosen)) if i not in alone]
-    wanted = len(active) - (freedom - len(alone))
+    number = len(active) - (freedom - len(alone))
     keys = [local.names[c] for c in chosen]
-    found: list[Combination] = []
+    functions: list[Combination] = []
     gradients = Echelon(len(chosen))
     for candidate in _candidates(spaces, active, deadline):
-        if len(found) == wanted or deadline.passed:
+        if len(functions) == number or deadline.passed:
             break
         if all(s.leaves_invariant(candidate) for s in spaces) and gradients.add(
             spaces[0].gradient(candidate)
         ):
-            found.append(_named(candidate, keys))
+            functions.append(_named(candidate, keys))
     return IdentifiableCombinations(
-        tuple(found), wanted - len(found), tuple(keys[i] for i in active)
+        tuple(functions), number - len(functions), tuple(keys[i] for i in active)
     )
 
 

@@ -123,7 +123,7 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
 def _add_points(
     system: DifferentiatedSystem,
     rng: np.random.Generator,
-    found: list[PointRank],
+    point_ranks: list[PointRank],
     *,
     least: int = 0,
     most: int = MAX_POINTS,
@@ -134,24 +134,28 @@ def _add_points(
     """
     for _ in range(MAX_POINTS + MAX_FAILURES):
         try:
-            found.append(_at_point(system, rng, least))
+            point_ranks.append(_at_point(system, rng, least))
         except ZeroDivisionError:
             continue
         except UnfinishedError:
-            if not found:
+            if not point_ranks:
                 raise
             break
-        proved = found[-1].rank == len(system.names)
-        if proved or not found[-1].complete or len(found) >= min(most, max(map(_wanted, found))):
+        proved = point_ranks[-1].rank == len(system.names)
+        if (
+            proved
+            or not point_ranks[-1].complete
+            or len(point_ranks) >= min(most, max(map(_wanted, point_ranks)))
+        ):
             break
-    if not found:
+    if not point_ranks:
         raise NoTaylorSeriesError(system.problem.name, NO_SERIES_AT_START)
 
 
-def _wanted(found: PointRank) -> int:
+def _wanted(point_rank: PointRank) -> int:
     """Return the number of points that distinguish constant symmetries from others."""
-    lost = int((~found.determined).sum())
-    independent = lost - (len(found.values) - found.rank)
+    lost = int((~point_rank.determined).sum())
+    independent = lost - (len(point_rank.values) - point_rank.rank)
     return max(MIN_POINTS, min(MAX_POINTS, lost // max(independent, 1) + 2))
 
 

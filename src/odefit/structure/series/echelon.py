@@ -57,10 +57,10 @@ class Echelon:
     def add(self, row: Residues) -> bool:
         """Add `row` to the span, and return whether it is independent of the others."""
         left = self._remainder(row)
-        found = np.flatnonzero(left)
-        if not len(found):
+        nonzero = np.flatnonzero(left)
+        if not len(nonzero):
             return False
-        pivot = int(found[0])
+        pivot = int(nonzero[0])
         left = left * pow(int(left[pivot]), -1, PRIME) % PRIME
         if len(self.rows):
             self.rows = (self.rows - self.rows[:, pivot, None] * left % PRIME) % PRIME

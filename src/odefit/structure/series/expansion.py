@@ -106,8 +106,8 @@ class Expansion:
         at |= {i: complex(v) for i, v in self.lifting.constants.items()}
         for definition in self.lifting.definitions:
             if self.lifting.known(definition.state):
-                given = [evaluate_term(e.tape, a, at) for a in definition.arguments]
-                at[definition.state.index] = definition.function(*given)
+                arguments = [evaluate_term(e.tape, a, at) for a in definition.arguments]
+                at[definition.state.index] = definition.function(*arguments)
         known = np.array([at.get(self._source(t), 1.0) for t in e.known], dtype=complex)
         return ExpansionPoint(known, functions)
 
@@ -185,11 +185,11 @@ class Expansion:
         if name == TIME:
             return time_series(COMPLEX, time, length)
         series = np.zeros(length, dtype=complex)
-        given = self.condition.inputs[name]
+        signal = self.condition.inputs[name]
         side: Literal["left", "right"] = "left" if before else "right"
-        segment = int(np.searchsorted(given.times, time, side=side))
-        shift = time - given.times[max(segment - 1, 0)]
-        polynomial = np.polynomial.Polynomial(given.polynomials()[segment])
+        segment = int(np.searchsorted(signal.times, time, side=side))
+        shift = time - signal.times[max(segment - 1, 0)]
+        polynomial = np.polynomial.Polynomial(signal.polynomials()[segment])
         moved = polynomial(np.polynomial.Polynomial([shift, 1.0]))
         coefficients = np.atleast_1d(moved.coef)[:length]
         series[: len(coefficients)] = coefficients
@@ -286,11 +286,11 @@ def expand(
         names[initial[state].index] = own_names[state]
     added: dict[str, str] = {}
     free = {t.index for t, u in zip(unknowns, problem.unknowns, strict=True) if u.kind == "initial"}
-    given = {*free, *(t.index for t in known)}
+    supplied = {*free, *(t.index for t in known)}
     # If all initial values are unknown, any time is generic.
     special = exact or any(initial[n].index not in free for n in problem.model.states)
     for state in lifting.states if opened else ():
-        if state not in own_names and initial[state].index not in given:
+        if state not in own_names and initial[state].index not in supplied:
             added[state] = f"{state}+@{label}"
             change = tape.variable(added[state])
             names[change.index] = added[state]

@@ -320,4 +320,4 @@ class Lifting:
 
 def _at(argument: int, value: int) -> Callable[[Fraction], Fraction | None]:
     """Return a function known only at one argument, where its value is rational."""
-    return lambda given: Fraction(value) if given == argument else None
+    return lambda number: Fraction(value) if number == argument else None

@@ -138,17 +138,17 @@ class Tape:
         if len(entries) * len(variables) < REVERSED_FROM:
             return [self.derivative(term, variable) for variable in variables]
         self.differentiated += len(entries)
-        wanted = sum(self._bits[v.index] for v in variables)
-        found = {term.index: [self.number(1)]}
+        bits = sum(self._bits[v.index] for v in variables)
+        adjoints = {term.index: [self.number(1)]}
         for i in reversed(entries):
             operation, *operands = self.entries[i]
-            if operation in ("number", "variable", "middle") or i not in found:
+            if operation in ("number", "variable", "middle") or i not in adjoints:
                 continue
-            parts = self._handed_back(i, self.total(found.pop(i)))
+            parts = self._handed_back(i, self.total(adjoints.pop(i)))
             for operand, part in zip(operands, parts, strict=False):
-                if self._variables[operand] & wanted:
-                    found.setdefault(operand, []).append(part)
-        return [self.total(found.get(variable.index, [])) for variable in variables]
+                if self._variables[operand] & bits:
+                    adjoints.setdefault(operand, []).append(part)
+        return [self.total(adjoints.get(variable.index, [])) for variable in variables]
 
     def total(self, terms: Sequence[Term]) -> Term:
         """Return the sum of some terms; many are added by halves, so that the sum is not deep."""
@@ -185,14 +185,14 @@ class Tape:
         """Return `term` with variables, given by their indices, replaced by other terms."""
         if not any(i in replacements for i in self._indices(self._variables[term.index])):
             return term
-        found: dict[int, Term] = {}
+        replaced: dict[int, Term] = {}
         for i in needed(self, [term]):
             operation, a, b = self.entries[i]
             if operation in ("number", "variable"):
-                found[i] = replacements.get(i, Term(self, i))
+                replaced[i] = replacements.get(i, Term(self, i))
             else:
-                found[i] = self.apply(operation, found[a], found[b])
-        return found[term.index]
+                replaced[i] = self.apply(operation, replaced[a], replaced[b])
+        return replaced[term.index]
 
     def _indices(self, bits: int) -> Iterator[int]:
         """Yield the indices of the variables that the bits represent."""

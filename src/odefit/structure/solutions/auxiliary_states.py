@@ -114,8 +114,10 @@ def on_principal_branch(
         for i, values in enumerate(unknowns):
             at = _variables(expansion, values[square.system.columns[k]], point)
             for d in testable:
-                value, given = _function_value(expansion, d, at), at[d.state.index]
-                good[i] &= abs(value - given) <= SAME_VALUE * max(abs(value), abs(given))
+                value, branch_value = _function_value(expansion, d, at), at[d.state.index]
+                good[i] &= abs(value - branch_value) <= SAME_VALUE * max(
+                    abs(value), abs(branch_value)
+                )
     return good
 
 
@@ -135,17 +137,17 @@ def unknowns_in(expansion: Expansion, term: Term) -> frozenset[str]:
 
 
 def _variables(
-    expansion: Expansion, own: ComplexArray, point: ExpansionPoint[np.complex128]
+    expansion: Expansion, unknowns: ComplexArray, point: ExpansionPoint[np.complex128]
 ) -> dict[int, complex]:
     """Return the values of the tape's variables by their indices, states included.
 
-    Auxiliary states that are not among the expansion's unknowns `own` are set to one.
+    Auxiliary states that are not among the `unknowns` of the expansion are set to one.
     """
     e = expansion.program.equations
     at = {d.state.index: 1.0 + 0.0j for d in expansion.lifting.definitions}
     at |= {t.index: complex(v) for t, v in zip(e.known, point.known, strict=True)}
     at |= {t.index: complex(f[0]) for t, f in zip(e.functions, point.functions, strict=True)}
-    at |= {t.index: complex(v) for t, v in zip(e.unknowns, own, strict=True)}
+    at |= {t.index: complex(v) for t, v in zip(e.unknowns, unknowns, strict=True)}
     at |= {
         s.index: evaluate_term(e.tape, start, at)
         for s, start in zip(e.states, e.initial, strict=True)
@@ -159,8 +161,8 @@ def _function_value(
     """Return the value of an auxiliary state's function; NaN if it is undefined."""
     tape = expansion.lifting.tape
     try:
-        given = [evaluate_term(tape, a, at) for a in definition.arguments]
-        return complex(definition.function(*given))
+        arguments = [evaluate_term(tape, a, at) for a in definition.arguments]
+        return complex(definition.function(*arguments))
     except (ValueError, OverflowError, ZeroDivisionError):
         return complex("nan")
 

@@ -120,17 +120,17 @@ def _continued(
     Beyond the given first coefficients a function is random, but consistent with its derivatives.
     """
     terms = [expansion.lifting.functions[t.index] for t in expansion.program.equations.functions]
-    given = functions.shape[1]
+    known = functions.shape[1]
 
     def series(name: str, length: int) -> ComplexArray:
         drawn = random_complex(rng, length)
-        found = time_series(COMPLEX, 0.0, length) if name == TIME else drawn
+        coefficients_of_name = time_series(COMPLEX, 0.0, length) if name == TIME else drawn
         for (other, derivative), coefficients in zip(terms, functions, strict=True):
             if other == name:
-                factor = np.ones(given)
+                factor = np.ones(known)
                 for d in range(derivative):
-                    factor = factor * (np.arange(given) + derivative - d)
-                found[derivative : derivative + given] = coefficients / factor
-        return found
+                    factor = factor * (np.arange(known) + derivative - d)
+                coefficients_of_name[derivative : derivative + known] = coefficients / factor
+        return coefficients_of_name
 
     return expansion.function_series(COMPLEX, order, series)

@@ -182,9 +182,9 @@ class MovingProblemHomotopy:
         """Return the difference of left-hand sides at the points and at the moving point."""
         t, count = t[:, None], len(paths)
         first, known = self.start
-        last, own = self.end[0][paths], self.end[1][paths]
+        last, values = self.end[0][paths], self.end[1][paths]
         moving = last + t * (first - last) + t * (1 - t) * self.bends[paths]
-        at = own + t * (known - own)
+        at = values + t * (known - values)
         left, jacobian, _ = self.square.values(
             np.concatenate([points, moving]), np.concatenate([at, at]), derivatives
         )
@@ -205,12 +205,12 @@ def carried(
     shape (k, n), with their `parameters`, shape (k, parameters); the paths to all of them are
     followed together.
     """
-    compare = [OutputComparison(square, there) for there in parameters]
+    compare = [OutputComparison(square, known_values) for known_values in parameters]
     outputs = [c.coefficients(p[None])[0] for c, p in zip(compare, points, strict=True)]
-    found = [[point] for point in points]
+    solutions = [[point] for point in points]
     others = known.solutions[1:]
     for _ in range(MAX_WAYS):
-        missing = [k for k, have in enumerate(found) if len(have) < len(known.solutions)]
+        missing = [k for k, have in enumerate(solutions) if len(have) < len(known.solutions)]
         if not missing or stop():
             break
         direction = random_complex(rng, points.shape[1])
@@ -229,8 +229,8 @@ def carried(
                 continue
             arrived = compare[k].refined(arrived)
             agree = compare[k].equal(outputs[k], compare[k].coefficients(arrived))
-            found[k] += [one for one in arrived[agree] if index_of(one, found[k]) is None]
-    return [np.array(have[1:]).reshape(-1, points.shape[1]) for have in found]
+            solutions[k] += [one for one in arrived[agree] if index_of(one, solutions[k]) is None]
+    return [np.array(have[1:]).reshape(-1, points.shape[1]) for have in solutions]
 
 
 @dataclass(eq=False)

@@ -90,7 +90,7 @@ def _same_trajectories(
         return same  # an input is known only around the start
     at_start = square.expansion_points(parameters)[k]
     names = first.program.equations.tape.names
-    given = {
+    values = {
         names[t.index]: complex(v)
         for t, v in zip(first.program.equations.known, at_start.known, strict=True)
     }
@@ -101,7 +101,7 @@ def _same_trajectories(
     rows = {name: start[:, i] for i, name in enumerate(first.lifting.states)}
     states = np.stack([rows[name] for name in expansion.lifting.states], axis=1)
     now = float(first.condition.t0)
-    trajectory = _Trajectory(free, k, unknowns, system.names, given)
+    trajectory = _Trajectory(free, k, unknowns, system.names, values)
     for _ in range(MAX_STEPS):
         system.deadline.check()
         outputs, ahead, step = trajectory.step(states, now)
@@ -123,7 +123,7 @@ class _Trajectory:
         k: int,
         unknowns: ComplexArray,
         names: list[str],
-        given: dict[str, complex],
+        values: dict[str, complex],
     ) -> None:
         self.free, self.k = free, k
         self.expansion: Expansion = free.expansions[k]
@@ -135,9 +135,9 @@ class _Trajectory:
         columns = {name: i for i, name in enumerate(free.names)}
         states = list(self.expansion.lifting.states)
         self.columns = [
-            (columns[own], states.index(state))
-            for state, own in self.expansion.states.items()
-            if own in columns
+            (columns[index], states.index(state))
+            for state, index in self.expansion.states.items()
+            if index in columns
         ]
         e = self.expansion.program.equations
         self.known = np.ones((len(unknowns), len(e.known)), dtype=complex)
@@ -147,7 +147,7 @@ class _Trajectory:
             if name.endswith(AT_START):
                 self.known_states.append((i, states.index(name.removesuffix(AT_START))))
             else:
-                self.known[:, i] = given.get(name, 1.0)
+                self.known[:, i] = values.get(name, 1.0)
 
     def step(self, states: ComplexArray, time: float) -> tuple[ComplexArray, ComplexArray, float]:
         """Take a step as long as the accuracy allows; return outputs, states, and its length."""

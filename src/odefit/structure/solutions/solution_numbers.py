@@ -67,14 +67,14 @@ def count_solutions(
     keys = [k for k in system.problem.keys if k in system.names]
     place = {name: i for i, name in enumerate(system.names)}
     held = {system.names[i] for i in square.held}
-    given = tuple(k for k in keys if k in held & involved)
+    held_names = tuple(k for k in keys if k in held & involved)
     lifted = _has_auxiliary_states(system)
     if not square.size:
-        return SolutionNumbers(1, {}, True, 0.0, given, None if not lifted else True)
+        return SolutionNumbers(1, {}, True, 0.0, held_names, None if not lifted else True)
     exact, reach = _counted(square, local, seed)
     if exact is not None and (exact.total == 1 or (reach.generic and not lifted)):
         values = {**dict.fromkeys(system.names, 1), **exact.values}
-        return SolutionNumbers(exact.distinct, values, True, 0.0, given, exact=True)
+        return SolutionNumbers(exact.distinct, values, True, 0.0, held_names, exact=True)
     system.deadline.check()
     unique = frozenset[str]() if exact is None else _unique(exact)
     rng = np.random.default_rng([seed, 3])
@@ -83,10 +83,14 @@ def count_solutions(
     # A homotopy does not follow multiple solutions, if there are any.
     expected = exact.total if exact is not None and exact.total == exact.dimension else None
     for number in dict.fromkeys((expected, None)):
-        found = find_indistinguishable(
+        indistinguishable = find_indistinguishable(
             square, point, parameters, seed, lambda: system.deadline.passed, number
         )
-        solutions, doubt, all_counted = found.solutions, found.miss_probability, False
+        solutions, doubt, all_counted = (
+            indistinguishable.solutions,
+            indistinguishable.miss_probability,
+            False,
+        )
         if reach.generic:
             break
         if len(solutions) > 1:
@@ -96,7 +100,7 @@ def count_solutions(
             doubt, all_counted = 0.0, not lifted
             break
         # Solutions that agree only in the first derivatives were found as well, or instead.
-        doubt = miss_probability(len(found.solutions), found.collisions)
+        doubt = miss_probability(len(indistinguishable.solutions), indistinguishable.collisions)
     if base is not None:
         algebraic = frozenset(np.array(system.names)[local.best.algebraic].tolist())
         solutions = solutions[on_principal_branch(square, solutions, parameters, algebraic)]
@@ -106,7 +110,7 @@ def count_solutions(
         distinct_values(square, solutions, parameters),
         doubt <= MISS_PROBABILITY,
         doubt,
-        given,
+        held_names,
         None if not lifted else base is not None,
         all_counted,
         unique,

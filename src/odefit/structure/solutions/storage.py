@@ -43,13 +43,13 @@ def read_entry(path: Path) -> Mapping[str, Any] | None:
     if content is None:
         return None
     try:
-        found = json.loads(content)
+        entry = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(entry, dict):
         return None
-    digest = found.pop("digest", None)
-    return found if digest == _digest(path, found) else None
+    digest = entry.pop("digest", None)
+    return entry if digest == _digest(path, entry) else None
 
 
 def write_entry(path: Path, **values: object) -> None:
@@ -87,8 +87,8 @@ def complex_array(value: object, dimensions: int) -> ComplexArray | None:
         return None
     if pairs.ndim != dimensions + 1 or pairs.shape[-1] != 2 or not np.isfinite(pairs).all():
         return None
-    found: ComplexArray = pairs[..., 0] + 1j * pairs[..., 1]
-    return found
+    numbers: ComplexArray = pairs[..., 0] + 1j * pairs[..., 1]
+    return numbers
 
 
 def count_of(value: object, least: int = 0) -> int | None:
@@ -129,9 +129,9 @@ COUNT_WORK = 1e9
 
 def cache_folder() -> Path:
     """Return the folder of the entries: ``$ODEFIT_CACHE``, or one in the user's cache."""
-    given = os.environ.get("ODEFIT_CACHE")
-    if given:
-        return Path(given)
+    folder = os.environ.get("ODEFIT_CACHE")
+    if folder:
+        return Path(folder)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "odefit" / "solutions"
 
@@ -163,27 +163,27 @@ def stored_solutions(
     unreadable entry causes no failure.
     """
     path = cache_folder() / f"{key(square, seed)}.json"
-    kept = read_entry(path)
-    known = None if kept is None else _generic(square, kept)
+    entry = read_entry(path)
+    known = None if entry is None else _generic(square, entry)
     if known is not None:
         return known
     limit = Deadline(stop=stop, work=COUNT_WORK, within=square.system.deadline)
     count = exact_count(square, structural=False, limit=limit, seed=seed)
     # A homotopy does not follow multiple solutions, if there are any.
     expected = count.total if count is not None and count.dimension == count.total else None
-    found = all_solutions(square, seed, expected=expected, stop=stop, report=report)
-    if found.complete:
+    solutions = all_solutions(square, seed, expected=expected, stop=stop, report=report)
+    if solutions.complete:
         write_entry(
             path,
-            solutions=found.solutions,
-            parameters=found.parameters,
-            arrivals=found.arrivals,
-            paths=found.paths,
-            failed=found.failed,
-            expected=found.expected,
-            seconds=found.seconds,
+            solutions=solutions.solutions,
+            parameters=solutions.parameters,
+            arrivals=solutions.arrivals,
+            paths=solutions.paths,
+            failed=solutions.failed,
+            expected=solutions.expected,
+            seconds=solutions.seconds,
         )
-    return found
+    return solutions
 
 
 def stored_indistinguishable(
@@ -194,8 +194,8 @@ def stored_indistinguishable(
     Returns None if not all were found before `stop` returned True.
     """
     path = cache_folder() / f"{key(square, seed)}-{expected}.json"
-    kept = read_entry(path)
-    known = None if kept is None else _solutions(square, kept)
+    entry = read_entry(path)
+    known = None if entry is None else _solutions(square, entry)
     if known is not None and len(known[0]) == expected:
         return IndistinguishableSolutions(*known, 0, 0, 0)
     point, parameters = square.generic_point(np.random.default_rng([seed, 3]))
@@ -207,21 +207,21 @@ def stored_indistinguishable(
 
 
 def _solutions(
-    square: SquareSystem, kept: Mapping[str, Any]
+    square: SquareSystem, entry: Mapping[str, Any]
 ) -> tuple[ComplexArray, ComplexArray] | None:
     """Return solutions and parameters of an entry; None if these are not solutions."""
-    solutions = complex_array(kept.get("solutions"), 2)
-    parameters = complex_array(kept.get("parameters"), 1)
+    solutions = complex_array(entry.get("solutions"), 2)
+    parameters = complex_array(entry.get("parameters"), 1)
     if solutions is None or parameters is None:
         return None
     return (solutions, parameters) if are_solutions(square, solutions, parameters) else None
 
 
-def _generic(square: SquareSystem, kept: Mapping[str, Any]) -> GenericSolutions | None:
+def _generic(square: SquareSystem, entry: Mapping[str, Any]) -> GenericSolutions | None:
     """Return the content of an entry; None unless it states that all solutions were found."""
-    known = _solutions(square, kept)
-    counts = [count_of(kept.get(name)) for name in ("arrivals", "paths", "failed")]
-    seconds, number = seconds_of(kept.get("seconds")), kept.get("expected")
+    known = _solutions(square, entry)
+    counts = [count_of(entry.get(name)) for name in ("arrivals", "paths", "failed")]
+    seconds, number = seconds_of(entry.get("seconds")), entry.get("expected")
     expected = None if number is None else count_of(number, 1)
     if known is None or seconds is None or (expected is None and number is not None):
         return None

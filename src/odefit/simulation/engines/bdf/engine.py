@@ -29,7 +29,7 @@ class BdfEngine(KernelEngine):
         return solution, RecordedSegment(self._compiled, len(initial.scalars), parts)
 
     def _solve(self, part: PartToSolve) -> SolvedPart:
-        found = integration.integrate(
+        solved = integration.integrate(
             self._equations,
             part.start,
             part.times,
@@ -50,4 +50,4 @@ class BdfEngine(KernelEngine):
             part.out,
             part.out_sensitivities,
         )
-        return SolvedPart(*found)
+        return SolvedPart(*solved)

@@ -259,11 +259,15 @@ class KernelEngine(ABC):
         multipliers = sensitivities[self._entries][self._terms[4]]
         if multipliers.all():
             return ScalarTerms(*self._all_terms[:4], multipliers)
-        kept = np.flatnonzero(multipliers)
-        start = np.searchsorted(kept, self._all_terms.start).astype(np.uint32)
-        row, column, derivative = (part[kept] for part in self._all_terms[1:4])
+        nonzero = np.flatnonzero(multipliers)
+        start = np.searchsorted(nonzero, self._all_terms.start).astype(np.uint32)
+        row, column, derivative = (part[nonzero] for part in self._all_terms[1:4])
         return ScalarTerms(
-            start=start, row=row, column=column, derivative=derivative, multiplier=multipliers[kept]
+            start=start,
+            row=row,
+            column=column,
+            derivative=derivative,
+            multiplier=multipliers[nonzero],
         )
 
     def _in_tiles(self, sensitivities: Array) -> Array:

@@ -61,9 +61,9 @@ def first_step(
         evaluate(rhs, euler, w, change)
         for i in range(n):
             change[i] = (change[i] - f[i]) / probe
-        found = norm(change, weights)
-        if not found <= curvature:  # true for NaN
-            curvature = found
+        change_size = norm(change, weights)
+        if not change_size <= curvature:  # true for NaN
+            curvature = change_size
     if curvature < OVERFLOW:
         h = min(100.0 * h, np.sqrt(0.5 / max(curvature, 1e-12 * slope, 1.0 / OVERFLOW)), span)
     return h
@@ -109,13 +109,13 @@ def initial_sizes(
                 if abs(later[i]) > abs(f[i]):
                     f[i] = later[i]
         at[0] = now
-        found = 0
+        nonzero = 0
         for i in range(n):
             fresh[i] = sizes[i] == 0.0 and f[i] != 0.0 and abs(f[i]) < OVERFLOW
             if fresh[i]:
                 at[1 + i] = ahead * f[i]
-                found += 1
-        if found == 0:
+                nonzero += 1
+        if nonzero == 0:
             break
         evaluate(program, at, w_derivatives, derivatives)
         for i in range(n):
@@ -130,8 +130,8 @@ def initial_sizes(
                 sizes[i] = abs(at[1 + i])
                 unknown -= sizes[i] > 0.0
                 if sizes[i] == 0.0:
-                    found -= 1  # it has underflowed
-        if found == 0:
+                    nonzero -= 1  # it has underflowed
+        if nonzero == 0:
             break
         at[0] = x[0] + ahead
     smallest = np.inf

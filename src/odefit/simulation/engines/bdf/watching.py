@@ -151,7 +151,7 @@ def largest_defect(
                 break
         for at in (left, right):
             if time - h < at < time:
-                found = defect(
+                size = defect(
                     rhs,
                     e,
                     start,
@@ -169,6 +169,6 @@ def largest_defect(
                     slopes,
                     space,
                 )
-                if not found <= largest:
-                    largest = found
+                if not size <= largest:
+                    largest = size
     return largest

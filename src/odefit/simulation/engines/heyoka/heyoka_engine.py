@@ -188,11 +188,11 @@ class HeyokaEngine:
         equations.pars[self._p : equations.first_multiplier, 0] = inputs[0]
         ta = equations.start(segment.start, state)
         # The integrator has no places for inputs that the equations do not use.
-        present, given = ta.state, ta.pars[self._p : equations.first_multiplier]
-        inputs = inputs[:, : len(given)]
+        present, parameters = ta.state, ta.pars[self._p : equations.first_multiplier]
+        inputs = inputs[:, : len(parameters)]
         values, steps, ended = np.empty((len(ends), len(state))), 0, cut_off()
         for k, end in enumerate(ends.tolist()):
-            given[:] = inputs[k]
+            parameters[:] = inputs[k]
             outcome, _, _, taken, *_ = ta.propagate_until(end, max_steps=max(1, max_steps - steps))
             steps += taken
             values[k] = present

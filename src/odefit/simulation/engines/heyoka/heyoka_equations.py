@@ -130,12 +130,12 @@ class VariationalEquations:
         States are as the integrator has them, shape (k, size), times have shape (k,), and the
         parameters of the equations at each point (used, k).
         """
-        given: dict[str, Array] = {}
+        options: dict[str, Array] = {}
         if self.used:
-            given["pars"] = np.ascontiguousarray(pars)
+            options["pars"] = np.ascontiguousarray(pars)
         if self._rates.is_time_dependent:
-            given["time"] = np.ascontiguousarray(times)
-        return np.asarray(self._rates(np.ascontiguousarray(states.T), **given)).T
+            options["time"] = np.ascontiguousarray(times)
+        return np.asarray(self._rates(np.ascontiguousarray(states.T), **options)).T
 
     @cached_property
     def _rates(self) -> Any:

@@ -230,8 +230,8 @@ class HeyokaWalk:
             return time, SHORTER * min(end - time, longest)
         if self._features is None:
             return reached, math.inf
-        kept = int(np.searchsorted(edges, reached, side="left"))
-        edges, coefficients = edges[: kept + 1], coefficients[:kept]
+        steps = int(np.searchsorted(edges, reached, side="left"))
+        edges, coefficients = edges[: steps + 1], coefficients[:steps]
         visible = self._visible(output, edges, coefficients, constants, pars, units)
         if visible is None:
             return reached, math.inf if longest == math.inf else 4.0 * longest
@@ -264,10 +264,10 @@ class HeyokaWalk:
         centres = self._centres(output, edges, constants)
         if len(centres):
             places = np.clip(np.searchsorted(edges, centres, side="right") - 1, 0, count - 1)
-            there = self._defects(
+            defects = self._defects(
                 output, edges, coefficients, places, centres[:, None], pars, units
             )
-            seen = np.concatenate([seen, there.ravel()])
+            seen = np.concatenate([seen, defects.ravel()])
             steps, times = np.concatenate([steps, places]), np.concatenate([times, centres])
         wrong = np.flatnonzero(~(seen <= 1.0))
         if not len(wrong):
@@ -347,12 +347,12 @@ class HeyokaWalk:
         pars[: self._p] = initial.scalars
         parts = segment.smooth_parts
         which = np.searchsorted([part.start for part in parts[1:]], times, side="right")
-        given = np.repeat(pars[:, None], len(times), axis=1)
+        parameters = np.repeat(pars[:, None], len(times), axis=1)
         inputs = np.array([part.polynomials.ravel() for part in parts])
-        given[self._p : self._equations.first_multiplier] = inputs[which].T
+        parameters[self._p : self._equations.first_multiplier] = inputs[which].T
         at = np.zeros((len(times), self._equations.size))
         at[:, :n] = initial.states
-        used = given[: self._equations.used]
+        used = parameters[: self._equations.used]
         for _ in range(min(n, MAX_ROUNDS)):
             rates = self._equations.rates(at, times, used)[:, :n]
             largest = np.abs(rates).max(axis=0)

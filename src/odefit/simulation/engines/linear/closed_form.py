@@ -90,10 +90,10 @@ class ClosedForm:
         with np.errstate(all="ignore"):
             for first in range(0, len(times), AT_ONCE):
                 part = slice(first, first + AT_ONCE)
-                found = vectors.at(times[part], initial.states, initial.sensitivities)
-                if found is None:
+                values = vectors.at(times[part], initial.states, initial.sensitivities)
+                if values is None:
                     return None
-                states[part], sensitivities[part] = found
+                states[part], sensitivities[part] = values
         return SegmentSolution.without_algebraic(states, sensitivities, len(times))
 
 
@@ -173,20 +173,20 @@ class Eigenvectors:
         last = self._last  # which another thread may replace
         if last is None or last[0] != key:
             self._last = last = key, self.functions(times, self._half)
-        found, half = last[1], self._half
+        terms, half = last[1], self._half
         m = sensitivities.shape[1]
         y = self.inverse @ states
-        exponentials = found.exponentials[half]
+        exponentials = terms.exponentials[half]
         modes = exponentials * y[half, None]
         r = exponentials[:, :, None] * (self.inverse[half] @ sensitivities)[:, None]
         if self.forced:
-            integrals = found.integrals[half]
+            integrals = terms.integrals[half]
             modes += integrals * self.constant[half, None]
             r += integrals[:, :, None] * self.constant_along[half, None]
         if len(self.moved):
-            weights = found.of_exponentials * y
+            weights = terms.of_exponentials * y
             if self.forced:
-                weights += found.of_integrals * self.constant
+                weights += terms.of_integrals * self.constant
             if len(self.moved) == m:
                 r += weights @ self.along[half]
             else:
@@ -255,12 +255,12 @@ def _of_exponentials(eigenvalues: Complex, i: int, times: Array, exponentials: C
     are close, so that nothing overflows.
     """
     difference = (eigenvalues - eigenvalues[i])[:, None]
-    found = (exponentials - exponentials[i]) / np.where(difference == 0.0, 1.0, difference)
+    quotients = (exponentials - exponentials[i]) / np.where(difference == 0.0, 1.0, difference)
     row, column = np.nonzero(np.abs(difference) * times < CLOSE)
     first = np.minimum(row, i)
     later = np.where(row > i, 1.0, -1.0) * difference[row, 0] * times[column]
-    found[row, column] = times[column] * exponentials[first, column] * phi(later)
-    return found
+    quotients[row, column] = times[column] * exponentials[first, column] * phi(later)
+    return quotients
 
 
 def differences_of_integrals(
@@ -276,7 +276,7 @@ def differences_of_integrals(
     of_other = np.where(larger, g[1], g[0])
     divisor: Complex = np.where(larger, one, other)
     small = np.abs(divisor) * times < SMALL
-    found = (of_exponentials - of_other) / np.where(divisor == 0.0, 1.0, divisor)
+    quotients = (of_exponentials - of_other) / np.where(divisor == 0.0, 1.0, divisor)
     if small.any():
         power, factor = np.ones_like(other), times**2 / 2.0
         term = np.ones_like(one * other * times)
@@ -286,5 +286,5 @@ def differences_of_integrals(
             term = one * term + power
             factor = factor * times / (order + 1)
             total = total + factor * term
-        found = np.where(small, total, found)
-    return found
+        quotients = np.where(small, total, quotients)
+    return quotients

@@ -83,14 +83,14 @@ def linear_equations(field: VectorField) -> LinearEquations | None:
     inputs = symbols_of(ca.SX.sym("u", len(field.inputs)))
     values |= zip(field.inputs, inputs, strict=True)
     time, states, scalars = symbols[0], symbols[1 : 1 + n], symbols[1 + n : 1 + n + p]
-    rhs, given = column_of(field.rhs(values, CasadiAlgebra())), column_of(inputs)
+    rhs, input_column = column_of(field.rhs(values, CasadiAlgebra())), column_of(inputs)
     matrix = ca.jacobian(rhs, column_of(states))
     vector = ca.sparsify(ca.substitute(rhs, column_of(states), ca.SX.zeros(n)))
     places = [*_places(matrix), *((row, n) for row, _ in _places(vector))]
     each: list[Any] = [*matrix.nonzeros(), *vector.nonzeros()]
     terms = ca.densify(ca.vertcat(ca.SX(0, 1), *each))
-    by_input = ca.jacobian(terms, given)
-    still = ca.sparsify(ca.substitute(terms, given, ca.SX.zeros(len(inputs))))
+    by_input = ca.jacobian(terms, input_column)
+    still = ca.sparsify(ca.substitute(terms, input_column, ca.SX.zeros(len(inputs))))
     which = [(k, 0) for k, _ in _places(still)] + [(k, 1 + i) for k, i in _places(by_input)]
     nonzeros: list[Any] = [*still.nonzeros(), *by_input.nonzeros()]
     known = ca.vertcat(ca.SX(0, 1), *nonzeros)
@@ -101,7 +101,7 @@ def linear_equations(field: VectorField) -> LinearEquations | None:
     every = ca.densify(ca.vertcat(known, *derivatives))
     derivative, scalar = np.array(_places(by_scalars), dtype=np.intp).reshape(-1, 2).T
     rows, columns = np.array([places[k] for k, _ in which], dtype=np.intp).reshape(-1, 2).T
-    found = LinearEquations(
+    equations = LinearEquations(
         states=n,
         inputs=len(inputs),
         coefficients=ArrayFunction(column_of(scalars), every),
@@ -112,7 +112,7 @@ def linear_equations(field: VectorField) -> LinearEquations | None:
         scalar=scalar,
         cycles=_has_cycles(rows[columns < n], columns[columns < n], n),
     )
-    return found if _holds(field, found) else None
+    return equations if _holds(field, equations) else None
 
 
 def _places(matrix: Any) -> list[tuple[int, int]]:
@@ -125,10 +125,10 @@ def _has_cycles(rows: IntArray, columns: IntArray, n: int) -> bool:
     acts = np.zeros((n, n), dtype=bool)
     acts[rows, columns] = rows != columns
     while len(acts):
-        kept = acts.any(axis=1)
-        if kept.all():
+        remaining = acts.any(axis=1)
+        if remaining.all():
             return True
-        acts = acts[np.ix_(kept, kept)]
+        acts = acts[np.ix_(remaining, remaining)]
     return False
 
 
@@ -138,9 +138,9 @@ def _holds(field: VectorField, equations: LinearEquations) -> bool:
     x, p = rng.uniform(0.5, 2.0, len(field.states)), rng.uniform(0.5, 2.0, len(field.scalars))
     u = rng.uniform(0.5, 2.0, len(field.inputs))
     names = (*field.states, *field.scalars, *field.inputs)
-    given: dict[str, Any] = dict(zip(names, (*x, *p, *u), strict=True))
+    by_name: dict[str, Any] = dict(zip(names, (*x, *p, *u), strict=True))
     with np.errstate(all="ignore"):
-        rates = np.array(field.rhs({**given, TIME: 0.7}, NUMPY), dtype=float)
+        rates = np.array(field.rhs({**by_name, TIME: 0.7}, NUMPY), dtype=float)
         values, _ = equations.values(p, np.zeros((len(p), 0)))
         terms = values * np.append(x, 1.0)[equations.columns] * np.append(1.0, u)[equations.factors]
     total = np.zeros(len(x))

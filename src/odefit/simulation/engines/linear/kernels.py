@@ -155,7 +155,7 @@ def by_transitions(
     matrices: Array,
     along: Array,
     acts: BoolArray,
-    given: Array,
+    input_terms: Array,
     rows: IntArray,
     states: Array,
     sensitivities: Array,
@@ -166,7 +166,7 @@ def by_transitions(
 
     The transitions have the shapes (c, n, n + w) and (c, n, n + w, m); `acts`, shape (n, n + w),
     says which of their entries may not be zero. What they multiply are the states, and what is
-    `given` for each step, shape (k, w).
+    `input_terms` for each step, shape (k, w).
     """
     n, columns, m = along.shape[1:]
     x, s = np.empty((2, n)), np.empty((2, n, m))
@@ -184,7 +184,7 @@ def by_transitions(
             for j in range(columns):
                 if not acts[i, j]:
                     continue
-                value, weight = matrices[c, i, j], x[now, j] if j < n else given[k, j - n]
+                value, weight = matrices[c, i, j], x[now, j] if j < n else input_terms[k, j - n]
                 total += value * weight
                 for q in range(m):
                     s[new, i, q] += weight * along[c, i, j, q]

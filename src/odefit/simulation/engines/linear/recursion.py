@@ -142,22 +142,22 @@ class Recursion:
         matrices, along = np.empty((classes, n, columns)), np.empty((classes, n, columns, m))
         every, still = np.arange(classes), np.zeros((n, m))
         for column in range(columns):
-            begin, given = np.zeros(n), np.zeros((inputs, powers))
+            begin, unit = np.zeros(n), np.zeros((inputs, powers))
             if column < n:
                 begin[column] = 1.0
             elif column > n:
-                given[divmod(column - n - 1, powers)] = 1.0
+                unit[divmod(column - n - 1, powers)] = 1.0
             one = float(column == n)
             out, out_along = np.empty((classes, n)), np.empty((classes, n, m))
-            polynomials = np.broadcast_to(given, (classes, inputs, powers)).copy()
+            polynomials = np.broadcast_to(unit, (classes, inputs, powers)).copy()
             parts = lengths, polynomials, every
             if not by_series(coefficients, one, rate, *parts, begin, still, out, out_along, False):
                 return False
             matrices[:, :, column], along[:, :, column] = out, out_along
         acts = np.asarray(matrices.any(axis=0) | along.any(axis=(0, 3)))
-        given = np.ones((count, columns - n))
-        given[:, 1:] = steps.polynomials.reshape(count, inputs * powers)
-        by_transitions(steps.classes, matrices, along, acts, given, steps.rows, *values)
+        unit = np.ones((count, columns - n))
+        unit[:, 1:] = steps.polynomials.reshape(count, inputs * powers)
+        by_transitions(steps.classes, matrices, along, acts, unit, steps.rows, *values)
         return True
 
 

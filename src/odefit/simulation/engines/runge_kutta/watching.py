@@ -103,7 +103,7 @@ def largest_defect(
                 break
         for at in (left, right):
             if 0.0 < at < 1.0:
-                found = defect(rhs, start, h, at, y, f, x, w, weights, p, rates)
-                if not found <= largest:
-                    largest = found
+                size = defect(rhs, start, h, at, y, f, x, w, weights, p, rates)
+                if not size <= largest:
+                    largest = size
     return largest
