@@ -133,7 +133,7 @@ def test_unknowns_with_an_interval_by_profile_are_not_said_to_be_hardly_determin
             Control(jobs=1),
             estimate,
             Wanted(0.95, True, True, False, "as-is"),
-            found=None,
+            answer=None,
             uncertainty=uncertainty,
             opinion=None,
             misfit=(),

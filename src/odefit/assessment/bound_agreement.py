@@ -36,7 +36,7 @@ enough."""
 
 
 def agreeing_with_bounds(
-    found: Answer, estimate: Estimate, proposed: Sequence[Start], control: Control, polish: bool
+    answer: Answer, estimate: Estimate, proposed: Sequence[Start], control: Control, polish: bool
 ) -> tuple[Answer, Estimate, str]:
     """Return an answer that agrees with the bounds of its certificate, or no certificate.
 
@@ -44,12 +44,12 @@ def agreeing_with_bounds(
     answer that is integrated anew is improved. The warning is empty if everything agreed.
     """
     bounds = estimate.certificate
-    wrong = "" if bounds is None else contradiction(bounds, found)
+    wrong = "" if bounds is None else contradiction(bounds, answer)
     if bounds is None or not wrong:
-        return found, estimate, ""
+        return answer, estimate, ""
     first = len(estimate.starts)
-    ends = [found.start, *(replace(s, index=first + i) for i, s in enumerate(proposed))]
-    for forward, how in _integrations(found.forward.problem):
+    ends = [answer.start, *(replace(s, index=first + i) for i, s in enumerate(proposed))]
+    for forward, how in _integrations(answer.forward.problem):
         tried = [answer_by(forward, end, estimate, control, polish) for end in ends]
         agreeing = [t for t in tried if isinstance(t, Answer) and not contradiction(bounds, t)]
         if agreeing:
@@ -64,27 +64,27 @@ def agreeing_with_bounds(
         f"No certificate is given: {wrong}. Either the integration is wrong, which no other "
         "engine has shown, or the bound is"
     )
-    return found, replace(estimate, certificate=None), warning
+    return answer, replace(estimate, certificate=None), warning
 
 
-def _told(found: Answer) -> Answer:
+def _told(answer: Answer) -> Answer:
     """Return an answer whose start has the objective of its evaluation."""
-    evaluation = found.evaluation
-    start = replace(found.start, objective=evaluation.objective, cost=evaluation.cost)
-    return replace(found, start=start)
+    evaluation = answer.evaluation
+    start = replace(answer.start, objective=evaluation.objective, cost=evaluation.cost)
+    return replace(answer, start=start)
 
 
-def contradiction(bounds: Certificate, found: Answer) -> str:
+def contradiction(bounds: Certificate, answer: Answer) -> str:
     """Return a sentence on a contradiction between an objective and its bounds; empty without one.
 
     Bounds of a discretised problem, or of a box without the answer, do not apply to it. Errors of
     the integration within its tolerance are allowed for.
     """
-    start = found.start
-    if bounds.discretised or start.nodes is not None or not _within(bounds, found):
+    start = answer.start
+    if bounds.discretised or start.nodes is not None or not _within(bounds, answer):
         return ""
-    objective = found.evaluation.objective
-    allowed = _integration_error(found.forward, found.evaluation, start)
+    objective = answer.evaluation.objective
+    allowed = _integration_error(answer.forward, answer.evaluation, start)
     if objective < bounds.lower - allowed:
         return (
             f"the objective of the answer, {objective:.6g}, was below {bounds.lower:.6g}, which "
@@ -107,9 +107,9 @@ def _integration_error(forward: ForwardMap, evaluation: Evaluation, start: Start
     return 2 * noise + accuracy * abs(evaluation.objective)
 
 
-def _within(bounds: Certificate, found: Answer) -> bool:
+def _within(bounds: Certificate, answer: Answer) -> bool:
     """Return whether an answer is in the box of the bounds."""
-    problem, vector = found.forward.problem, found.start.vector
+    problem, vector = answer.forward.problem, answer.start.vector
     lower, upper = problem.lower.copy(), problem.upper.copy()
     for i, key in enumerate(problem.keys):
         low, high = bounds.assumed.get(key, (-math.inf, math.inf))

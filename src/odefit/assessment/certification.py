@@ -112,16 +112,16 @@ def certify_region(
     return RegionProof(region, estimate, profiles), ""
 
 
-def _refusal(start: Start, control: Control, what: str) -> str:
+def _refusal(start: Start, control: Control, proof: str) -> str:
     """Return the reason why nothing can be proved of an answer; empty without one."""
     count = len(start.vector)
     if start.nodes is not None:
-        return f"No {what}: the answer has no single trajectory from the initial values"
+        return f"No {proof}: the answer has no single trajectory from the initial values"
     if count > MAX_CERTIFIED:
         return (
-            f"No {what}: branch and bound is too slow for more than {MAX_CERTIFIED} "
+            f"No {proof}: branch and bound is too slow for more than {MAX_CERTIFIED} "
             f"unknowns, and there are {count}"
         )
     if control.should_stop():
-        return f"No {what}: no time was left for it"
+        return f"No {proof}: no time was left for it"
     return ""

@@ -55,9 +55,9 @@ def region_goal(
             "are given, or equal and estimated from the residuals"
         )
     limit *= 1 + LIMIT_MARGIN
-    given = math.isinf(deviance.degrees)
+    known_variance = math.isinf(deviance.degrees)
     # The estimated variance is the least objective over the degrees of freedom.
-    constant, ratio = (limit, 0.0) if given else (0.0, limit / deviance.degrees)
+    constant, ratio = (limit, 0.0) if known_variance else (0.0, limit / deviance.degrees)
     most = deviance.cost(limit)
     intervals = tuple(tuple(_fitting(profile)) for profile in profiles.profiles)
     return RegionGoal(constant, ratio, intervals, _distinct(starts, most, len(profiles.vector)))
@@ -97,7 +97,7 @@ def proved_region(
     """
     intervals = []
     for k, profile in enumerate(profiles.profiles):
-        proved, found = tree.intervals(k), tree.fit.intervals(k)
+        proved, fitting = tree.intervals(k), tree.fit.intervals(k)
         low, high = float(proved[0, 0]), float(proved[-1, 1])
         bounds = float(problem.lower[k]), float(problem.upper[k])
         slack = REACHING * (bounds[1] - bounds[0])
@@ -108,7 +108,7 @@ def proved_region(
                 low,
                 high,
                 tuple(several),
-                (float(found[0, 0]), float(found[-1, 1])),
+                (float(fitting[0, 0]), float(fitting[-1, 1])),
                 (profile.lower, profile.upper),
                 (low <= bounds[0] + slack, high >= bounds[1] - slack),
             )
@@ -138,8 +138,8 @@ def refutation(
     for condition in problem.conditions:
         for name, series in condition.series.items():
             noise = problem.noise.get(name, Noise())
-            given = isinstance(noise.sd, int | float) or noise.relative is not None
-            if not noise.gaussian or not (given or series.sds is not None):
+            stated = isinstance(noise.sd, int | float) or noise.relative is not None
+            if not noise.gaussian or not (stated or series.sds is not None):
                 return None
     degrees = problem.size + len(problem.priors) - len(problem.unknowns)
     if degrees < 1:

@@ -139,19 +139,19 @@ class FarthestValues:
             price = max(price, 2.0 * worth)
             over = max(-step.room, 0.0) - max(step.rise(move) - step.room, 0.0)
             promised = float(step.uphill @ move) + price * over
-            found = self._at(step.moved(move))
+            reached = self._at(step.moved(move))
             if self.better is not None or damping > MOST_DAMPING:
                 break
             start, goal = before or (here, promised)
             ratio = -math.inf
-            if found is not None and goal > 0:
-                ratio = (merit(found) - merit(start)) / goal
+            if reached is not None and goal > 0:
+                ratio = (merit(reached) - merit(start)) / goal
             if ratio > 0.1:
-                here, before = found or here, None
+                here, before = reached or here, None
                 damping *= 0.2 if ratio > 0.7 else 1.0 if ratio > 0.3 else 5.0
-            elif before is None and found is not None and self._near(found):
+            elif before is None and reached is not None and self._near(reached):
                 # A straight step leaves a curved valley; the next step returns to it.
-                here, before = found, (here, promised)
+                here, before = reached, (here, promised)
             else:
                 here, before = start, None
                 damping *= 5.0

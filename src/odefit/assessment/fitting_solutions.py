@@ -52,12 +52,14 @@ def fitting_solutions(
         if not isinstance(at, Evaluation):
             solutions.append(None)
             continue
-        there = uncertainty
+        at_solution = uncertainty
         if x is not vector:
-            there = checked(forward, x, at, assess_uncertainty(forward, x, at, uncertainty.level))
-            there = adapted(x, at, there)
+            at_solution = checked(
+                forward, x, at, assess_uncertainty(forward, x, at, uncertainty.level)
+            )
+            at_solution = adapted(x, at, at_solution)
         rise = max(deviance.at(at.cost), 0.0)
-        intervals = x[:, None] + (there.intervals - x[:, None]) * remaining(
+        intervals = x[:, None] + (at_solution.intervals - x[:, None]) * remaining(
             deviance, rise, uncertainty.level
         )
         if x is not vector:

@@ -77,11 +77,11 @@ def with_folds(
     evaluation: Evaluation,
     uncertainty: Uncertainty,
     control: Control,
-    told: Callable[[], None],
+    announce: Callable[[], None],
 ) -> Uncertainty:
     """Return the uncertainty with intervals by profile if the optimum lies at a fold.
 
-    `told` is called before profiles, which take long, and only if there are any. Unknowns with an
+    `announce` is called before profiles, which take long, if there are any. Unknowns with an
     open profile keep their linear intervals.
     """
     if forward.nodes is not None or len(vector) > MOST_UNKNOWNS or control.should_stop():
@@ -95,7 +95,7 @@ def with_folds(
     keys = [uncertainty.keys[k] for k in moved]
     if not keys:
         return uncertainty
-    told()
+    announce()
     alone = replace(control, report=None, checkpoint=None)
     try:
         profiles = profile_all(forward.problem, vector, uncertainty.level, alone, keys)
@@ -163,10 +163,12 @@ def _change(
     moved[positive] = vector[positive] * np.exp(move[positive] / vector[positive])
     if ((moved < problem.lower) | (moved > problem.upper)).any():
         return None
-    there = forward.evaluate(moved, evaluation.choice)
-    if not isinstance(there, Evaluation) or len(there.residuals) != len(evaluation.residuals):
+    evaluated = forward.evaluate(moved, evaluation.choice)
+    if not isinstance(evaluated, Evaluation) or len(evaluated.residuals) != len(
+        evaluation.residuals
+    ):
         return None
-    return np.asarray(there.residuals - evaluation.residuals)
+    return np.asarray(evaluated.residuals - evaluation.residuals)
 
 
 def _by_profile(uncertainty: Uncertainty, closed: dict[str, Profile]) -> Uncertainty:

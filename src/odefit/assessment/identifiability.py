@@ -163,15 +163,15 @@ class Identifiability:
         lost = len(self.no_effect) + len(self.undetermined)
         unknowns = len(self.keys) - len(self.scatter)
         if unknowns == 1:
-            found = (
+            finding = (
                 "The only unknown is not determined" if lost else "The one unknown is determined"
             )
         elif lost and not self.confirmed:
-            found = f"At least {unknowns - lost} of {unknowns} unknowns are determined"
+            finding = f"At least {unknowns - lost} of {unknowns} unknowns are determined"
         elif lost:
-            found = f"{lost} of {unknowns} unknowns {'is' if lost == 1 else 'are'} not determined"
+            finding = f"{lost} of {unknowns} unknowns {'is' if lost == 1 else 'are'} not determined"
         else:
-            found = f"All {unknowns} unknowns are determined"
+            finding = f"All {unknowns} unknowns are determined"
         where = "1 point" if count == 1 else f"{count} points"
         doubt = (
             ". Only one of these points reached the largest rank, so the others may be determined "
@@ -180,7 +180,7 @@ class Identifiability:
             else "; not a proof."
         )
         return (
-            f"{found}, locally: found numerically from the sensitivities at these data times, "
+            f"{finding}, locally: found numerically from the sensitivities at these data times, "
             f"at {where}{doubt}"
         )
 
@@ -206,13 +206,13 @@ def local_identifiability(
     if not problem.unknowns:
         return Identifiability((), (), 0)
     seen = _without_priors(forward)
-    found: list[PointFinding] = []
+    findings: list[PointFinding] = []
     best: tuple[PointFinding, Evaluation, Array] | None = None
     scatter = _scatter(problem)
     limit = WorkLimit(MAX_WORK)
     rows = 0
     for vector in _points(forward, seed, limit) if points is None else points:
-        if points is None and len(found) >= POINTS and _complete(found, scatter, rows):
+        if points is None and len(findings) >= POINTS and _complete(findings, scatter, rows):
             break
         with counting(limit):
             count_work(PER_PAIR * len(vector) ** 2)
@@ -230,14 +230,14 @@ def local_identifiability(
             point, basis = _analysed(point, sensitivities, sizes, scatter)
             if best is None or point.rank > best[0].rank:
                 best = point, evaluation, basis
-        found.append(point)
+        findings.append(point)
     if best is None:
-        return Identifiability(problem.keys, tuple(found), None)
+        return Identifiability(problem.keys, tuple(findings), None)
     top, evaluation, basis = best
     directions: tuple[Direction, ...] = ()
     if 0 < len(basis) <= MAX_DIRECTIONS:
         directions = describe_directions(seen, top.vector, evaluation, basis)
-    return _summary(problem, found, top, scatter, directions)
+    return _summary(problem, findings, top, scatter, directions)
 
 
 def _points(forward: ForwardMap, seed: int, limit: WorkLimit) -> Iterator[Array]:
@@ -265,13 +265,13 @@ def _without_priors(forward: ForwardMap) -> ForwardMap:
     return ForwardMap(problem.with_parameters(**held)) if held else forward
 
 
-def _complete(found: list[PointFinding], scatter: set[int], rows: int) -> bool:
+def _complete(findings: list[PointFinding], scatter: set[int], rows: int) -> bool:
     """Tell whether further points would show nothing new.
 
     Every unknown was determined at some point; or every one has an effect, and the rank is that of
     so many rows: no other point has a higher one.
     """
-    usable = [p for p in found if p.failure is None]
+    usable = [p for p in findings if p.failure is None]
     if not usable:
         return False
     lost = np.flatnonzero(~np.any([p.determined for p in usable], axis=0))
@@ -282,12 +282,12 @@ def _complete(found: list[PointFinding], scatter: set[int], rows: int) -> bool:
 
 def _summary(
     problem: Problem,
-    found: list[PointFinding],
+    findings: list[PointFinding],
     top: PointFinding,
     scatter: set[int],
     directions: tuple[Direction, ...],
 ) -> Identifiability:
-    usable = [p for p in found if p.failure is None]
+    usable = [p for p in findings if p.failure is None]
     keys = problem.keys
     counts = np.sum([p.determined for p in usable], axis=0)
     assumed = any(
@@ -308,7 +308,7 @@ def _summary(
     ]
     return Identifiability(
         keys,
-        tuple(found),
+        tuple(findings),
         top.rank,
         tuple(keys[i] for i in sorted(scatter)),
         tuple(keys[i] for i in lost if not top.effective[i]),
@@ -403,7 +403,7 @@ def _scatter(problem: Problem) -> set[int]:
         for expression in noise.expressions
         for name in expression.names
     }
-    found = {i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
+    indices = {i for i, u in enumerate(problem.unknowns) if u.kind == "noise"}
     acting: set[int] = set()
     for condition in problem.conditions:
         scalars = condition.scalars
@@ -415,5 +415,5 @@ def _scatter(problem: Problem) -> set[int]:
         for quantity in (*quantities, *times, *condition.initial.values()):
             acting |= unknowns_of(quantity, scalars)
         for name in weighing & scalars.keys():
-            found |= unknowns_of(scalars[name], scalars)
-    return found - acting
+            indices |= unknowns_of(scalars[name], scalars)
+    return indices - acting

@@ -110,19 +110,19 @@ def assess_local(
     kink = not optimal and not level and around.is_at_kink()
     optimal = optimal or level or kink
     if level or kink:
-        said = LEVEL if level else AT_KINK
+        sentence = LEVEL if level else AT_KINK
     else:
-        said = _sentence(exact or negligible, optimal, near, distance, unique)
+        sentence = _sentence(exact or negligible, optimal, near, distance, unique)
     if (exact or negligible) and all_zero(problem):
-        said = (
+        sentence = (
             "All measured values are zero. The model reproduces them to rounding, and so it does "
             "at other values: the estimates and intervals are those of one of many answers."
         )
     if exact and tolerance.squares is None:
-        said += " The estimated noise is the size of the errors of rounding and integration."
+        sentence += " The estimated noise is the size of the errors of rounding and integration."
     if optimal and not (exact or negligible):
-        said += f" {_elsewhere(problem.keys, vector, evaluation.objective, certificate)}"
-    return Local(optimal, distance, OPTIMALITY_TOLERANCE, curvature, said)
+        sentence += f" {_elsewhere(problem.keys, vector, evaluation.objective, certificate)}"
+    return Local(optimal, distance, OPTIMALITY_TOLERANCE, curvature, sentence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +206,8 @@ class _Around:
             beyond = self.forward.evaluate(self._moved(part * step), self.evaluation.choice)
             if isinstance(beyond, Failure) or not beyond.cost > self.evaluation.cost:
                 return False
-            there, slopes = self._rows(beyond)
-            gradients = np.vstack([gradients, directions @ (slopes.T @ there) / s])
+            further, slopes = self._rows(beyond)
+            gradients = np.vstack([gradients, directions @ (slopes.T @ further) / s])
         return False
 
 

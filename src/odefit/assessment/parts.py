@@ -167,8 +167,8 @@ class ProvedRegion:
         """Largest length of an interval, relative to that of values that were found to fit."""
         ratios = [1.0]
         for one in self.intervals:
-            found = one.fitting[1] - one.fitting[0]
-            ratios.append((one.upper - one.lower) / found if found > 0 else math.inf)
+            length = one.fitting[1] - one.fitting[0]
+            ratios.append((one.upper - one.lower) / length if length > 0 else math.inf)
         return max(ratios)
 
 

@@ -105,40 +105,45 @@ def read_document(path: Path) -> Document:
     content = read_content(path, str(path), issues, LARGEST_FILE)
     issues.raise_errors()
     try:
-        found = json.loads((content or b"").decode("utf-8"))
+        content_read = json.loads((content or b"").decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not a JSON file: {error}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(content_read, dict) or content_read.get("format") != FORMAT:
         raise InputError(
             f"{path}: is not a certificate; 'odefit fit PROBLEM --certificate FILE' writes one"
         )
-    if found.get("version") != VERSION:
+    if content_read.get("version") != VERSION:
         raise InputError(
-            f"{path}: has version {shown(str(found.get('version')))} of the format, and this "
-            f"odefit reads version {VERSION}; install a newer one"
+            f"{path}: has version {shown(str(content_read.get('version')))} of the format, and "
+            f"this odefit reads version {VERSION}; install a newer one"
         )
-    statement = found.get("statement")
+    statement = content_read.get("statement")
     refuse_controls(statement if isinstance(statement, dict) else {}, issues)
     issues.raise_errors()
     try:
-        return _document(found)
+        return _document(content_read)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"{path}: is damaged ({type(error).__name__}: {error}); write it anew"
         ) from None
 
 
-def _document(found: Mapping[str, Any]) -> Document:
+def _document(content: Mapping[str, Any]) -> Document:
     """Return the document in a JSON value; raises errors of Python if it is damaged."""
-    statement, n = found["statement"], len(found["statement"]["unknowns"])
-    rows = found["leaves"]
+    statement, n = content["statement"], len(content["statement"]["unknowns"])
+    rows = content["leaves"]
     boxes = np.array([leaf["box"] for leaf in rows], dtype=float).reshape(len(rows), n, 2)
     bounds = np.array([float(leaf["bound"]) for leaf in rows])
     reasons = [str(leaf["reason"]) for leaf in rows]
     if set(reasons) - set(REASONS):
         raise ValueError(f"a leaf has the reason {sorted(set(reasons) - set(REASONS))[0]!r}")
-    incumbent = np.array(found["incumbent"], dtype=float)
-    numbers = [boxes, bounds, incumbent, np.array([found["lower"], found["upper"]], dtype=float)]
+    incumbent = np.array(content["incumbent"], dtype=float)
+    numbers = [
+        boxes,
+        bounds,
+        incumbent,
+        np.array([content["lower"], content["upper"]], dtype=float),
+    ]
     if not all(np.isfinite(a).all() for a in numbers) or incumbent.shape != (n,):
         raise ValueError("numbers are missing, or infinite")
     for unknown in statement["unknowns"]:
@@ -146,13 +151,13 @@ def _document(found: Mapping[str, Any]) -> Document:
             raise ValueError(f"the bounds of {unknown['name']} are not finite")
         if not all(isinstance(unknown[key], str) for key in ("name", "symbol")):
             raise TypeError("the name of an unknown is no text")
-    body = {key: value for key, value in found.items() if key != "digest"}
+    body = {key: value for key, value in content.items() if key != "digest"}
     return Document(
         statement,
-        str(found["fingerprint"]),
-        float(found["lower"]),
-        float(found["upper"]),
+        str(content["fingerprint"]),
+        float(content["lower"]),
+        float(content["upper"]),
         incumbent,
         Leaves(boxes[:, :, 0], boxes[:, :, 1], bounds, reasons),
-        fingerprint_of(body) == found.get("digest"),
+        fingerprint_of(body) == content.get("digest"),
     )

@@ -84,7 +84,7 @@ def _symbols(problem: Problem) -> list[str]:
 
 def _priors(problem: Problem, symbols: Sequence[str]) -> list[dict[str, Any]]:
     """Return the normal priors, each a term ((unknown - mean)/sd)^2 of the objective."""
-    found = []
+    priors = []
     for key, prior in problem.priors.items():
         if not prior.plain or prior.mean is None or prior.sd is None:
             raise InputError(
@@ -92,8 +92,8 @@ def _priors(problem: Problem, symbols: Sequence[str]) -> list[dict[str, Any]]:
                 "natural units"
             )
         symbol = symbols[problem.keys.index(key)]
-        found.append({"unknown": symbol, "mean": float(prior.mean), "sd": float(prior.sd)})
-    return found
+        priors.append({"unknown": symbol, "mean": float(prior.mean), "sd": float(prior.sd)})
+    return priors
 
 
 class _Text:
@@ -158,36 +158,38 @@ class _Written:
 
     def condition(self) -> dict[str, Any]:
         """Return the condition as a JSON value: initial values, segments, measurements."""
-        given = self._condition
+        condition = self._condition
         initial = {
-            name: bound_value(given.initial[name], given.scalars, self._unknowns, WRITING).text
+            name: bound_value(
+                condition.initial[name], condition.scalars, self._unknowns, WRITING
+            ).text
             for name in self._problem.model.states
         }
-        last = float(given.times[-1])
-        begins = {given.t0} | {time for time, _ in given.events}
-        begins |= {float(t) for i in given.inputs.values() for t in i.times}
+        last = float(condition.times[-1])
+        begins = {condition.t0} | {time for time, _ in condition.events}
+        begins |= {float(t) for i in condition.inputs.values() for t in i.times}
         measured = sorted(self._measurements(), key=lambda m: float(m["time"]))
         segments = []
-        for begin in sorted(t for t in begins if given.t0 <= t <= last):
+        for begin in sorted(t for t in begins if condition.t0 <= t <= last):
             # A measurement at the time of an event observes the states before it.
             self._observe([m for m in measured if m["time"] <= begin], begin)
             assigned = [
-                self._assign(assign, begin) for time, assign in given.events if time == begin
+                self._assign(assign, begin) for time, assign in condition.events if time == begin
             ]
             ode = self._ode(begin)
             segments.append({"begin": begin, "set": [a for a in assigned if a], "ode": ode})
         self._observe(measured, math.inf)
-        return {"name": given.name, "initial": initial, "segments": segments, "data": measured}
+        return {"name": condition.name, "initial": initial, "segments": segments, "data": measured}
 
     def _measurements(self) -> list[dict[str, Any]]:
         """Return measured values with the names of their observables, without formulas so far."""
-        given, found = self._condition, []
-        for name, series in given.series.items():
-            sds = _standard_deviations(self._problem, given, name)
+        condition, entries = self._condition, []
+        for name, series in condition.series.items():
+            sds = _standard_deviations(self._problem, condition, name)
             for row, value, sd in zip(series.rows, series.values, sds, strict=True):
-                entry = {"time": float(given.times[row]), "observable": name}
-                found.append(entry | {"value": float(value), "sd": float(sd)})
-        return found
+                entry = {"time": float(condition.times[row]), "observable": name}
+                entries.append(entry | {"value": float(value), "sd": float(sd)})
+        return entries
 
     def _observe(self, measured: Sequence[dict[str, Any]], until: float) -> None:
         """Add the formulas of observables, with the present scalars."""
@@ -223,36 +225,36 @@ class _Written:
 
     def _inputs_from(self, time: float) -> dict[str, _Text]:
         """Return the inputs as polynomials in t that are valid up to their next knots."""
-        found = {}
+        polynomials = {}
         for name in self._condition.inputs:
             c, left = self._piece(name, time)
             since = _Text(TIME) - WRITING.number(repr(left))
             total = WRITING.number(repr(c[-1]))
             for a in c[-2::-1]:
                 total = WRITING.number(repr(a)) + since * total
-            found[name] = total
-        return found
+            polynomials[name] = total
+        return polynomials
 
     def _inputs_at(self, time: float) -> dict[str, _Text]:
         """Return the inputs at one time, as fractions of integers."""
-        found = {}
+        fractions = {}
         for name in self._condition.inputs:
             c, left = self._piece(name, time)
             since = Fraction(time) - Fraction(left)
             value = sum((Fraction(a) * since**k for k, a in enumerate(c)), Fraction(0))
-            found[name] = _Text(f"(({value.numerator})/{value.denominator})")
-        return found
+            fractions[name] = _Text(f"(({value.numerator})/{value.denominator})")
+        return fractions
 
     def _piece(self, name: str, time: float) -> tuple[list[float], float]:
         """Return the coefficients of an input after `time`, lowest power first, and the origin."""
-        given = self._condition.inputs[name]
-        piece = int(np.searchsorted(given.times, time, side="right"))
-        c = [float(a) for a in given.polynomials()[piece]]
+        signal = self._condition.inputs[name]
+        piece = int(np.searchsorted(signal.times, time, side="right"))
+        c = [float(a) for a in signal.polynomials()[piece]]
         if not all(map(math.isfinite, c)):
             raise InputError(f"a certificate cannot have input {name}, too steep at t = {time:g}")
         while len(c) > 1 and c[-1] == 0.0:
             c.pop()
-        return c, float(given.times[max(piece - 1, 0)])
+        return c, float(signal.times[max(piece - 1, 0)])
 
 
 def _standard_deviations(problem: Problem, condition: Condition, name: str) -> Sequence[float]:

@@ -132,30 +132,32 @@ class PoolMaker:
     def pool(self, places: Places) -> Pool:
         """Return the candidates at some places that can be measured."""
         runs = [run for run, _ in places]
-        times = [np.unique(np.concatenate(list(own))) for _, own in places]
-        told = [self.information.of(runs, times, vector) for vector in self.vectors]
+        times = [np.unique(np.concatenate(list(by_group))) for _, by_group in places]
+        informations = [self.information.of(runs, times, vector) for vector in self.vectors]
         names = self.information.observables
         columns = [[names.index(name) for name in group] for group in self.groups]
         width = max(len(c) for c in columns)
         run, group, time = [], [], []
         rows: list[Array] = []
         r = self.transform.shape[1]
-        for k, (_, own) in enumerate(places):
-            for g, (wanted, observed) in enumerate(zip(own, columns, strict=True)):
-                at = np.searchsorted(times[k], np.unique(wanted))
-                possible = np.all([t[k].possible[:, observed].any(axis=1) for t in told], axis=0)
+        for k, (_, by_group) in enumerate(places):
+            for g, (asked, observed) in enumerate(zip(by_group, columns, strict=True)):
+                at = np.searchsorted(times[k], np.unique(asked))
+                possible = np.all(
+                    [t[k].possible[:, observed].any(axis=1) for t in informations], axis=0
+                )
                 at = at[possible[at]]
                 if not len(at):
                     continue
-                block = np.zeros((len(told), len(at), width, 2, r))
-                for s, t in enumerate(told):
+                block = np.zeros((len(informations), len(at), width, 2, r))
+                for s, t in enumerate(informations):
                     block[s, :, : len(observed)] = t[k].rows[at][:, observed] @ self.transform
-                rows.append(block.reshape(len(told), len(at), 2 * width, r))
+                rows.append(block.reshape(len(informations), len(at), 2 * width, r))
                 run += [k] * len(at)
                 group += [g] * len(at)
                 time.append(times[k][at])
         if not rows:
-            return self._of(runs, [], [], np.zeros(0), np.zeros((len(told), 0, 1, r)))
+            return self._of(runs, [], [], np.zeros(0), np.zeros((len(informations), 0, 1, r)))
         every = np.concatenate(rows, axis=1)
         used = np.any(every != 0.0, axis=(0, 1, 3))
         used[0] = True

@@ -43,18 +43,18 @@ def optimal_weights(
         support, weights = _first(atoms, effort)
         return by_cutting_planes(atoms, aims[0], effort, support, weights)
     support, weights = begin if begin is not None else _first(atoms, effort)
-    found: Weights | None = None
+    best: Weights | None = None
     for power in SMOOTH_POWERS if not all(a.smooth for a in aims) else SMOOTH_POWERS[-1:]:
         smooth = [replace(a, power=power) for a in aims]
-        found = _solved(atoms, smooth, effort, support, weights, tolerance)
-        support, weights = found.support, found.weights
-    assert found is not None
-    if found.excess > tolerance and of_one_quantity(aims):
+        best = _solved(atoms, smooth, effort, support, weights, tolerance)
+        support, weights = best.support, best.weights
+    assert best is not None
+    if best.excess > tolerance and of_one_quantity(aims):
         # The best design of one quantity may leave other directions open, where the criterion has
         # a kink; for one quantity it is the criterion E.
-        other = by_cutting_planes(atoms, aims[0], effort, found.support, found.weights)
-        return min(found, other, key=lambda weights: weights.excess)
-    return found
+        other = by_cutting_planes(atoms, aims[0], effort, best.support, best.weights)
+        return min(best, other, key=lambda weights: weights.excess)
+    return best
 
 
 def of_one_quantity(aims: Aims) -> bool:
@@ -93,14 +93,14 @@ def _solved(
     best: Weights | None = None
     for _ in range(ROUNDS):
         weights = _weights(atoms.part(support), aims, effort, weights)
-        kept = weights > LEAST_WEIGHT
-        support, weights = support[kept], weights[kept] / weights[kept].sum()
-        found = judged(atoms, aims, effort, support, weights)
-        if best is None or found.excess < best.excess or found.value > best.value + 1e-12:
-            best = found
-        if found.excess < tolerance:
-            return found
-        new = _violators(atoms, found, tolerance)
+        positive = weights > LEAST_WEIGHT
+        support, weights = support[positive], weights[positive] / weights[positive].sum()
+        design = judged(atoms, aims, effort, support, weights)
+        if best is None or design.excess < best.excess or design.value > best.value + 1e-12:
+            best = design
+        if design.excess < tolerance:
+            return design
+        new = _violators(atoms, design, tolerance)
         new = new[~np.isin(new, support)]
         if not len(new):
             break
@@ -111,13 +111,13 @@ def _solved(
     return best
 
 
-def _violators(atoms: Atoms, found: Weights, tolerance: float) -> IntArray:
+def _violators(atoms: Atoms, design: Weights, tolerance: float) -> IntArray:
     """Return the candidates with the largest derivatives, one for each peak along the time."""
-    d = found.derivatives
+    d = design.derivatives
     same = atoms.series[1:] == atoms.series[:-1]
     left = np.concatenate([[True], ~same | (d[1:] >= d[:-1])])
     right = np.concatenate([~same | (d[:-1] >= d[1:]), [True]])
-    hills = np.flatnonzero(left & right & (d > found.mean + 0.5 * tolerance))
+    hills = np.flatnonzero(left & right & (d > design.mean + 0.5 * tolerance))
     return np.asarray(hills[np.argsort(-d[hills], kind="stable")][:NEW_POINTS])
 
 
@@ -134,7 +134,7 @@ def _weights(atoms: Atoms, aims: Aims, effort: float, begin: Array) -> Array:
         value, gradients = mean_value(aims, atoms.information(shares * effort / atoms.costs))
         return -value, -atoms.derivatives(gradients) * effort / atoms.costs
 
-    found: Any = minimize(
+    minimum: Any = minimize(
         objective,
         begin,
         jac=True,
@@ -143,7 +143,7 @@ def _weights(atoms: Atoms, aims: Aims, effort: float, begin: Array) -> Array:
         constraints=LinearConstraint(np.ones((1, m)), 1.0, 1.0),
         options={"maxiter": 300, "ftol": 1e-15},
     )
-    best = np.clip(found.x, 0.0, 1.0)
+    best = np.clip(minimum.x, 0.0, 1.0)
     if not np.isfinite(best).all() or best.sum() <= 0:
         return begin
     best = best / best.sum()

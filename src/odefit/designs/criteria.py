@@ -74,8 +74,8 @@ class Aim:
             value = -np.log(eigenvalues[..., -1])
             if self.criterion is Criterion.MODIFIED_E:
                 # Without information all axes are equally long, which is the worst case.
-                own = np.linalg.eigvalsh(symmetric(matrices))
-                singular = own[..., 0] <= SINGULAR * own[..., -1]
+                spectrum = np.linalg.eigvalsh(symmetric(matrices))
+                singular = spectrum[..., 0] <= SINGULAR * spectrum[..., -1]
                 value = np.where(
                     singular, value - UNDETERMINED, value + np.log(eigenvalues[..., 0])
                 )

@@ -53,8 +53,8 @@ def by_cutting_planes(
         # Half a step keeps the cuts near the optimum.
         design = proposed + best
         design = design / design.sum()
-    kept = np.flatnonzero(best > LEAST_WEIGHT)
-    return judged(atoms, [aim], effort, kept, best[kept] / best[kept].sum(), kink)
+    positive = np.flatnonzero(best > LEAST_WEIGHT)
+    return judged(atoms, [aim], effort, positive, best[positive] / best[positive].sum(), kink)
 
 
 class _CuttingPlanes:
@@ -93,7 +93,7 @@ class _CuttingPlanes:
 
         m = self._atoms.count
         shares, constants = self._of(self._least)
-        found = linprog(
+        solution = linprog(
             np.append(np.zeros(m), -1.0),
             A_ub=np.column_stack([-shares, np.ones(len(shares))]),
             b_ub=constants,
@@ -101,12 +101,12 @@ class _CuttingPlanes:
             b_eq=[1.0],
             bounds=[(0.0, None)] * m + [(None, None)],
         )
-        if found.x is None or found.fun is None or not found.fun < 0:
+        if solution.x is None or solution.fun is None or not solution.fun < 0:
             return None
-        duals = np.maximum(-found.ineqlin.marginals, 0.0)
+        duals = np.maximum(-solution.ineqlin.marginals, 0.0)
         duals = duals / duals.sum()
         z = np.array(self._least)
-        least = -float(found.fun) * self._unit
+        least = -float(solution.fun) * self._unit
         gradient = (z.T * duals) @ z / least
         level = 1.0 - float(np.sum(gradient * self._atoms.prior[0]))
-        return np.maximum(found.x[:m], 0.0), float(np.log(least)), gradient, level
+        return np.maximum(solution.x[:m], 0.0), float(np.log(least)), gradient, level

@@ -77,41 +77,43 @@ class Exchange:
 
     def cost(self, design: Sequence[int]) -> float:
         """Return the cost of a design."""
-        own = float(self._pool.atoms.costs[list(design)].sum())
-        return own + self._limits.run_cost * len({int(self._pool.run[i]) for i in design})
+        of_measurements = float(self._pool.atoms.costs[list(design)].sum())
+        return of_measurements + self._limits.run_cost * len(
+            {int(self._pool.run[i]) for i in design}
+        )
 
     def greedy(self, design: Sequence[int] = ()) -> list[int]:
         """Return a design extended greedily by the most informative candidates."""
-        found = list(design)
+        extended = list(design)
         while True:
-            allowed = self.allowed(found)
+            allowed = self.allowed(extended)
             if not allowed.any():
-                return found
-            values = self._with_each(self._matrices(found), allowed)
+                return extended
+            values = self._with_each(self._matrices(extended), allowed)
             if self._limits.run_cost or len(np.unique(self._pool.atoms.costs)) > 1:
-                base = self.value(found)
-                cost = self._added_costs(found)
+                base = self.value(extended)
+                cost = self._added_costs(extended)
                 values = np.where(allowed, (values - base) / cost, -np.inf)
-            found.append(int(np.argmax(values)))
+            extended.append(int(np.argmax(values)))
 
     def improved(self, design: Sequence[int]) -> list[int]:
         """Return a design after all exchanges that improve it."""
-        found = list(design)
-        value = self.value(found)
+        exchanged = list(design)
+        value = self.value(exchanged)
         for _ in range(PASSES):
             before = value
-            for slot in range(len(found)):
-                rest = found[:slot] + found[slot + 1 :]
+            for slot in range(len(exchanged)):
+                rest = exchanged[:slot] + exchanged[slot + 1 :]
                 allowed = self.allowed(rest)
                 values = self._with_each(self._matrices(rest), allowed)
                 best = int(np.argmax(values))
                 if values[best] > value + BETTER:
-                    found[slot], value = best, float(values[best])
-            found = self.greedy(found)
-            found, value = self._other_runs(found, self.value(found))
+                    exchanged[slot], value = best, float(values[best])
+            exchanged = self.greedy(exchanged)
+            exchanged, value = self._other_runs(exchanged, self.value(exchanged))
             if not value > before + BETTER:
                 break
-        return found
+        return exchanged
 
     def _other_runs(self, design: list[int], value: float) -> tuple[list[int], float]:
         """Move all measurements of a run to another run, if that is better."""
@@ -124,8 +126,8 @@ class Exchange:
                 if other == run or None in moved:
                     continue
                 trial = [i for i in moved if i is not None]
-                if self._holds(trial) and (found := self.value(trial)) > value + BETTER:
-                    design, value, run = trial, found, other
+                if self._holds(trial) and (new_value := self.value(trial)) > value + BETTER:
+                    design, value, run = trial, new_value, other
         return design, value
 
     def _moved(self, number: int, run: int, other: int) -> int | None:
@@ -173,7 +175,7 @@ class Exchange:
 
     def _with_each(self, matrices: Array, allowed: BoolArray) -> Array:
         """Return the criterion with each candidate added, minus infinity if not allowed."""
-        found = np.full(self._pool.count, -np.inf)
+        with_each = np.full(self._pool.count, -np.inf)
         which = np.flatnonzero(allowed)
         rows = self._pool.atoms.rows
         n = rows.shape[-1]
@@ -182,11 +184,11 @@ class Exchange:
             part = which[first : first + step]
             total = np.zeros(len(part))
             for s, (aim, matrix) in enumerate(zip(self._aims, matrices, strict=True)):
-                own = rows[s, part]
-                total += aim.values(matrix + np.swapaxes(own, 1, 2) @ own)
+                added = rows[s, part]
+                total += aim.values(matrix + np.swapaxes(added, 1, 2) @ added)
             values = total / len(matrices)
-            found[part] = np.where(np.isnan(values), -np.inf, values)
-        return found
+            with_each[part] = np.where(np.isnan(values), -np.inf, values)
+        return with_each
 
 
 def best_exact(
@@ -204,28 +206,28 @@ def best_exact(
         trials.append(exchange.greedy(within(exchange, some.tolist())))
     best: tuple[list[int], float] = [], -np.inf
     for trial in trials:
-        found = exchange.improved(trial)
-        value = exchange.value(found) if found else -np.inf
+        improved = exchange.improved(trial)
+        value = exchange.value(improved) if improved else -np.inf
         if value > best[1] + BETTER:
-            best = found, value
+            best = improved, value
     return best
 
 
 def _best_of_each_run(exchange: Exchange, pool: Pool) -> list[int]:
     """Return the most informative single candidate of each run."""
     values = exchange._with_each(exchange._matrices([]), np.ones(pool.count, dtype=bool))
-    found = []
+    best = []
     for run in range(len(pool.runs)):
-        own = np.flatnonzero(pool.run == run)
-        if len(own):
-            found.append(int(own[np.argmax(values[own])]))
-    return found
+        in_run = np.flatnonzero(pool.run == run)
+        if len(in_run):
+            best.append(int(in_run[np.argmax(values[in_run])]))
+    return best
 
 
 def within(exchange: Exchange, design: Sequence[int]) -> list[int]:
     """Return as many of some measurements as the limits allow."""
-    found: list[int] = []
+    chosen: list[int] = []
     for i in design:
-        if exchange.allowed(found)[i]:
-            found.append(i)
-    return found
+        if exchange.allowed(chosen)[i]:
+            chosen.append(i)
+    return chosen

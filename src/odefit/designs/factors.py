@@ -56,38 +56,38 @@ def factors_of(problem: Problem, vary: Mapping[str, Any]) -> tuple[Factor, ...]:
     """Return the factors that a user wants to vary; raises InputError for mistakes."""
     model = problem.given
     known = [*model.states, *model.constants, *model.inputs]
-    found = []
-    for name, given in vary.items():
+    factors = []
+    for name, description in vary.items():
         place = f"vary {name}"
         if name not in known:
             raise InputError(
                 f"{place}: there is no state, constant or input '{name}'"
                 f"{did_you_mean(str(name), known)}"
             )
-        factor = _factor(name, given, place)
+        factor = _factor(name, description, place)
         if name in model.inputs and not factor.at:
             factor = replace(factor, at=(min(c.t0 for c in problem.conditions),))
-        found.append(factor)
-    return tuple(found)
+        factors.append(factor)
+    return tuple(factors)
 
 
-def _factor(name: str, given: Any, place: str) -> Factor:
+def _factor(name: str, description: Any, place: str) -> Factor:
     expected = (
         "expected a pair of limits such as (0, 10), a list of levels, or a mapping of "
         "lower, upper, levels and at"
     )
     fields: dict[str, Any] = {}
-    if isinstance(given, Mapping):
-        fields = dict(given)
+    if isinstance(description, Mapping):
+        fields = dict(description)
         for key in fields:
             if key not in FIELDS:
                 raise InputError(f"{place}: unknown field '{key}'; {expected}")
-    elif isinstance(given, tuple) and len(given) == 2:
-        fields = {"lower": given[0], "upper": given[1]}
-    elif isinstance(given, Sequence) and not isinstance(given, str):
-        fields = {"levels": given}
+    elif isinstance(description, tuple) and len(description) == 2:
+        fields = {"lower": description[0], "upper": description[1]}
+    elif isinstance(description, Sequence) and not isinstance(description, str):
+        fields = {"levels": description}
     else:
-        raise InputError(f"{place}: {expected}, got {shown(given)}")
+        raise InputError(f"{place}: {expected}, got {shown(description)}")
     levels = _numbers(fields.get("levels", ()), f"{place}.levels")
     at = _numbers(fields.get("at", ()), f"{place}.at")
     if levels:
@@ -106,12 +106,12 @@ def _factor(name: str, given: Any, place: str) -> Factor:
 
 def _numbers(values: Any, place: str) -> tuple[float, ...]:
     try:
-        found = tuple(float(v) for v in np.atleast_1d(np.asarray(values, dtype=float)))
+        numbers = tuple(float(v) for v in np.atleast_1d(np.asarray(values, dtype=float)))
     except (TypeError, ValueError):
         raise InputError(f"{place}: expected numbers, got {shown(values)}") from None
-    if not all(math.isfinite(v) for v in found):
+    if not all(math.isfinite(v) for v in numbers):
         raise InputError(f"{place}: expected finite numbers")
-    return found
+    return numbers
 
 
 def runs_on_a_grid(experiments: Sequence[str], factors: Sequence[Factor]) -> list[Run]:
@@ -136,7 +136,7 @@ def runs_on_a_grid(experiments: Sequence[str], factors: Sequence[Factor]) -> lis
 
 def neighbours(run: Run, factors: Sequence[Factor], share: float) -> list[Run]:
     """Return runs in which one setting is moved by a share of its range, within its limits."""
-    found: list[Run] = []
+    runs: list[Run] = []
     for f in factors:
         for key in f.keys:
             if f.levels:
@@ -145,8 +145,8 @@ def neighbours(run: Run, factors: Sequence[Factor], share: float) -> list[Run]:
                 value = run.settings[key] + step * share * (f.upper - f.lower)
                 value = min(max(value, f.lower), f.upper)
                 if value != run.settings[key]:
-                    found.append(replace(run, settings={**run.settings, key: value}))
-    return found
+                    runs.append(replace(run, settings={**run.settings, key: value}))
+    return runs
 
 
 def realised(

@@ -179,7 +179,7 @@ class InformationMap:
         mapping: Array,
     ) -> Told:
         k, o, n = len(times), len(self.observables), mapping.shape[1]
-        told = Told(
+        about_times = Told(
             times,
             np.zeros((k, o), dtype=bool),
             np.zeros((k, o, 2, n)),
@@ -190,7 +190,7 @@ class InformationMap:
         trajectory = forward.trajectory(vector, condition.name, times)
         if isinstance(trajectory, Failure):
             self._exclude(Excluded.FAILED, run.experiment, k * o, trajectory.reason)
-            return told
+            return about_times
         at_times = replace(condition, times=times)
         predicted = forward.predictions(at_times, vector, trajectory, noise=True)
         series: dict[str, Series] = {}
@@ -206,23 +206,27 @@ class InformationMap:
                 if noise.relative is not None and not column:
                     sds = noise.relative * np.abs(values)
             fine = self._usable(name, noise, values, gradient, sds)
-            told.possible[:, j] = fine
+            about_times.possible[:, j] = fine
             with np.errstate(all="ignore"):
-                told.values[:, j] = values if noise.transform is None else _log(noise, values)
+                about_times.values[:, j] = (
+                    values if noise.transform is None else _log(noise, values)
+                )
                 slope = 1.0 if noise.transform is None else values * log_of_base(noise.transform)
-                told.gradients[:, j] = (gradient / np.reshape(slope, (-1, 1))) @ mapping
-            told.sds[:, j] = sds * np.sqrt(self.scale)
+                about_times.gradients[:, j] = (gradient / np.reshape(slope, (-1, 1))) @ mapping
+            about_times.sds[:, j] = sds * np.sqrt(self.scale)
             rows = np.flatnonzero(fine)
             if len(rows):
-                given = sds[rows] if column or noise.relative is not None else None
-                series[name] = Series(rows, values[rows], given)
+                known_sds = sds[rows] if column or noise.relative is not None else None
+                series[name] = Series(rows, values[rows], known_sds)
         if series:
-            self._fill(told, forward, replace(at_times, series=series), trajectory, vector, mapping)
-        return told
+            self._fill(
+                about_times, forward, replace(at_times, series=series), trajectory, vector, mapping
+            )
+        return about_times
 
     def _fill(
         self,
-        told: Told,
+        about_times: Told,
         forward: ForwardMap,
         condition: Condition,
         trajectory: Trajectory,
@@ -235,16 +239,16 @@ class InformationMap:
         other = forward.of(measured)
         evaluation = other.evaluate_along(vector, [trajectory])
         if isinstance(evaluation, Failure):
-            count = int(told.possible.sum())
+            count = int(about_times.possible.sum())
             self._exclude(Excluded.FAILED, condition.name, count, evaluation.reason)
-            told.possible[:] = False
+            about_times.possible[:] = False
             return
         information = evaluation.information / np.sqrt(self.scale)
         for block in other.series_rows:
             j, at = self.observables.index(block.name), block.series.rows
-            told.rows[at, j, 0] = information[block.rows] @ mapping
+            about_times.rows[at, j, 0] = information[block.rows] @ mapping
             if block.sd_rows is not None:
-                told.rows[at, j, 1] = information[block.sd_rows] @ mapping
+                about_times.rows[at, j, 1] = information[block.sd_rows] @ mapping
 
     def _usable(
         self, name: str, noise: Noise, values: Array, gradient: Array, sds: Array

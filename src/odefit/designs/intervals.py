@@ -47,10 +47,10 @@ class Determined:
         """
         if not self._any:
             return np.full(gradients.shape[1], math.inf)
-        own, known = gradients / self._units[:, None], self._known
-        errors = np.sqrt(np.sum((self._vt[known] @ own / self._s[known, None]) ** 2, axis=0))
-        outside = np.linalg.norm(self._vt[~known] @ own, axis=0)
-        outside = outside > OUTSIDE * np.linalg.norm(own, axis=0)
+        scaled, known = gradients / self._units[:, None], self._known
+        errors = np.sqrt(np.sum((self._vt[known] @ scaled / self._s[known, None]) ** 2, axis=0))
+        outside = np.linalg.norm(self._vt[~known] @ scaled, axis=0)
+        outside = outside > OUTSIDE * np.linalg.norm(scaled, axis=0)
         missing = (np.abs(gradients) * (self._norms == 0)[:, None]).any(axis=0)
         return np.where(outside | missing, math.inf, errors)
 
@@ -62,15 +62,15 @@ def design_rows(
     vector: Array,
 ) -> Array:
     """Return rows whose squares are the information of measurements, shape (r, n)."""
-    found = [np.zeros((0, len(vector)))]
+    blocks = [np.zeros((0, len(vector)))]
     times = [np.unique([m.time for m in measurements if m.run == k]) for k in range(len(runs))]
-    told = information.of(runs, times, vector)
+    informations = information.of(runs, times, vector)
     for m in measurements:
         at = int(np.searchsorted(times[m.run], m.time))
         for name in m.observables:
-            own = told[m.run].rows[at, information.observables.index(name)]
-            found.append(math.sqrt(m.count) * own)
-    return np.concatenate(found)
+            of_measurement = informations[m.run].rows[at, information.observables.index(name)]
+            blocks.append(math.sqrt(m.count) * of_measurement)
+    return np.concatenate(blocks)
 
 
 def planned_intervals(
@@ -96,7 +96,7 @@ def planned_intervals(
         _degrees(information, rows, count) for rows, count in ((before, old), (after, old + new))
     ]
     quantiles = [quantile_of(request.level, d) for d in degrees]
-    found = []
+    intervals = []
     for k, (name, item) in enumerate(
         zip(request.quantities.names, request.quantities.items, strict=True)
     ):
@@ -111,13 +111,13 @@ def planned_intervals(
         if isinstance(item, int):
             of_fit, profiled = _of_result(known, name, item, request.level)
             ends[0] = of_fit or ends[0]
-        found.append(
+        intervals.append(
             PlannedInterval(
                 name, float(values[k]), ends[0], ends[1], float(errors[0][k]),
                 float(errors[1][k]), profiled,
             )
         )  # fmt: skip
-    return tuple(found)
+    return tuple(intervals)
 
 
 def _degrees(information: InformationMap, rows: Array, count: int) -> float:

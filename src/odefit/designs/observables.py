@@ -64,17 +64,17 @@ def with_observables(
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise InputError(f"observable '{twice[0]}': given twice")
-    given = {name: _noise(name, value) for name, value in (noise or {}).items()}
-    for name in given:
+    noise_given = {name: _noise(name, value) for name, value in (noise or {}).items()}
+    for name in noise_given:
         if name not in names:
             raise InputError(f"noise {name}: it is not among the observables to be measured")
-    if added or given:
+    if added or noise_given:
         other = copy(model)
         observables = MappingProxyType({**model.observables, **added})
         object.__setattr__(other, "observables", observables)
-        kept: dict[str, Any] = {name: getattr(problem, name) for name in KEPT}
-        kept["noise"] = {**problem.noise, **given}
-        problem = Problem(other, **kept)
+        arguments: dict[str, Any] = {name: getattr(problem, name) for name in KEPT}
+        arguments["noise"] = {**problem.noise, **noise_given}
+        problem = Problem(other, **arguments)
     _check_noise(problem, names)
     return problem, tuple(names)
 
@@ -84,12 +84,12 @@ def _usual(problem: Problem, noise: Mapping[str, Any]) -> list[str]:
     model = problem.given
     known = {name for name, one in problem.noise.items() if one.known or one.spread} | noise.keys()
     measured = {name for condition in problem.conditions for name in condition.series}
-    kept = [
+    named = [
         name
         for name, formula in model.observables.items()
         if name not in model.states or formula.text != name or name in known | measured
     ]
-    return kept or list(model.observables)
+    return named or list(model.observables)
 
 
 def _noise(name: str, value: Any) -> Any:

@@ -337,5 +337,5 @@ class DesignData:
         for m in self.measurements:
             for name in m.observables:
                 by_observable.setdefault(name, []).extend([m.time] * m.count)
-        found = {name: sorted(times) for name, times in by_observable.items()}
-        return next(iter(found.values())) if len(found) == 1 else found
+        sorted_times = {name: sorted(times) for name, times in by_observable.items()}
+        return next(iter(sorted_times.values())) if len(sorted_times) == 1 else sorted_times

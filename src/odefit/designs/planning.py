@@ -72,10 +72,10 @@ def plan(request: Request, known: Knowledge) -> DesignData:
     seen = at_estimate.pool(places)
     if not seen.count:
         raise InputError(nothing_to_measure(information))
-    own = information.existing(known.estimate, measurements=known.existing)
+    data_rows = information.existing(known.estimate, measurements=known.existing)
     sizes = sizes_at(problem, known.estimate, part=0.0)
     _, gradients = request.quantities.at(information.forward, known.estimate)
-    every = np.concatenate([own, seen.atoms.rows[0].reshape(-1, n)])
+    every = np.concatenate([data_rows, seen.atoms.rows[0].reshape(-1, n)])
     determined = _determined(every, sizes, gradients, request.quantities.names)
     common: dict[str, Any] = {
         "problem": problem.name,
@@ -91,11 +91,11 @@ def plan(request: Request, known: Knowledge) -> DesignData:
         "directions": () if known.uncertainty is None else known.uncertainty.directions,
     }
     if determined.lost:
-        found = remedies(problem, request.observables, determined.lost, known.existing)
+        suggested = remedies(problem, request.observables, determined.lost, known.existing)
         structure = structure_of(problem, request.observables, known.existing)
         return DesignData(
             **common, runs=(), measurements=(), value=-np.inf, efficiency=np.nan,
-            lost=determined.lost, combinations=structure.combinations, remedies=found,
+            lost=determined.lost, combinations=structure.combinations, remedies=suggested,
             excluded=information.exclusions,
         )  # fmt: skip
     transform = determined.transform
@@ -122,7 +122,7 @@ def plan(request: Request, known: Knowledge) -> DesignData:
         checked, weights = refinement.continuous(pool, on_grid, aims, effort)
         best = _continuous(checked, weights, aims, effort)
     used, measurements = measurements_of(final, design)
-    intervals = planned_intervals(request, known, information, used, measurements, own)
+    intervals = planned_intervals(request, known, information, used, measurements, data_rows)
     return DesignData(
         **common,
         runs=used,
@@ -157,9 +157,9 @@ def _determined(rows: Array, sizes: Array, gradients: Array, names: tuple[str, .
     s = np.concatenate([s, np.zeros(len(sizes) - len(s))])
     known = s > RANK_TOLERANCE * s[0]
     # Scaled derivatives of each quantity, and their parts outside the determined directions.
-    own = gradients / units[:, None]
-    length = np.linalg.norm(own, axis=0)
-    outside = np.linalg.norm(vt[~known] @ own, axis=0)
+    in_units = gradients / units[:, None]
+    length = np.linalg.norm(in_units, axis=0)
+    outside = np.linalg.norm(vt[~known] @ in_units, axis=0)
     lost = tuple(
         name for name, o, of in zip(names, outside, length, strict=True) if o > REACHED * of
     )
@@ -172,13 +172,13 @@ def _aims(request: Request, information: InformationMap, vectors: Array, transfo
 
     Unknowns are the transform times these coordinates.
     """
-    found = []
+    aims = []
     for vector in vectors:
         values, gradients = request.quantities.at(information.forward, vector)
         if request.scale == "relative":
             gradients = gradients / np.where(values != 0, np.abs(values), 1.0)
-        found.append(Aim(request.criterion, transform.T @ gradients))
-    return found
+        aims.append(Aim(request.criterion, transform.T @ gradients))
+    return aims
 
 
 def apportioned(weights: Weights, limits: Limits, pool: Pool) -> list[int]:
@@ -231,11 +231,11 @@ def measurements_of(
             runs.append(run)
         key = runs.index(run), group, time
         counts[key] = counts.get(key, 0) + 1
-    found = tuple(
+    measurements = tuple(
         Measurement(at, pool.groups[group], time, count)
         for (at, group, time), count in sorted(counts.items())
     )
-    return tuple(runs), found
+    return tuple(runs), measurements
 
 
 def _relative(weights: Weights) -> Array:
@@ -249,7 +249,7 @@ def relative_curves(
 
     `relative` has that of a measurement of each candidate, shape (m,).
     """
-    found = []
+    curves = []
     for run in runs:
         at = [k for k, other in enumerate(pool.runs) if other == run]
         for group, observables in enumerate(pool.groups):
@@ -257,8 +257,8 @@ def relative_curves(
             times, first = np.unique(pool.time[which], return_index=True)
             if len(times) > 1:
                 values = relative[which][first]
-                found.append(InformationCurve(run, observables, times, values))
-    return tuple(found)
+                curves.append(InformationCurve(run, observables, times, values))
+    return tuple(curves)
 
 
 def _cost(pool: Pool, design: list[int], limits: Limits) -> float:

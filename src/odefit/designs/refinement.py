@@ -60,8 +60,8 @@ class Neighbourhood:
         for run, group, time in points:
             if run not in runs:
                 runs.append(run)
-            own = times.setdefault(runs.index(run), [[] for _ in self.windows])
-            own[group].append(self.windows[group].near(time, step))
+            by_group = times.setdefault(runs.index(run), [[] for _ in self.windows])
+            by_group[group].append(self.windows[group].near(time, step))
         places: list[tuple[Run, list[Array]]] = []
         for k, run in enumerate(runs):
             groups = [np.concatenate([*t, np.zeros(0)]) for t in times[k]]
@@ -109,11 +109,11 @@ class Refinement:
                 if None in mapped:
                     return best_pool, best, value
                 exchange = Exchange(local, aims, limits)
-                found = exchange.improved([i for i in mapped if i is not None])
-                new = exchange.value(found)
+                improved = exchange.improved([i for i in mapped if i is not None])
+                new = exchange.value(improved)
                 gain = new - value
                 if gain > 0:
-                    best_pool, best, value = local, found, new
+                    best_pool, best, value = local, improved, new
                 if not gain > 1e-9:
                     break
         return self._merged(best_pool, best, aims, limits, value)
@@ -133,9 +133,9 @@ class Refinement:
         mapped = [other.index(*point) for point in merged]
         if None in mapped:
             return pool, design, value
-        found = [i for i in mapped if i is not None]
-        new = Exchange(other, aims, limits).value(found)
-        return (other, found, new) if new > value - 1e-7 else (pool, design, value)
+        reduced = [i for i in mapped if i is not None]
+        new = Exchange(other, aims, limits).value(reduced)
+        return (other, reduced, new) if new > value - 1e-7 else (pool, design, value)
 
     def _with_equal_runs(
         self, points: Sequence[tuple[Run, int, float]], weights: Sequence[float]
@@ -147,15 +147,15 @@ class Refinement:
             if run not in runs:
                 runs.append(run)
             total[_hashable(run)] = total.get(_hashable(run), 0.0) + weight
-        kept: list[Run] = []
+        distinct: list[Run] = []
         for run in sorted(runs, key=lambda r: -total[_hashable(r)]):
-            if not any(self._alike(run, other) for other in kept):
-                kept.append(run)
-        found = []
+            if not any(self._alike(run, other) for other in distinct):
+                distinct.append(run)
+        moved = []
         for run, group, time in points:
-            same = next(other for other in kept if other == run or self._alike(run, other))
-            found.append((same, group, time))
-        return found
+            same = next(other for other in distinct if other == run or self._alike(run, other))
+            moved.append((same, group, time))
+        return moved
 
     def _alike(self, run: Run, other: Run) -> bool:
         return run.experiment == other.experiment and all(
@@ -173,7 +173,7 @@ class Refinement:
         best_pool, best = pool, weights
         for step, share in self.near.steps:
             heavy = best.weights > LIGHT
-            support, own = best.support[heavy], best.weights[heavy]
+            support, shares = best.support[heavy], best.weights[heavy]
             points = best_pool.points(support)
             local = self.maker.pool(self.near.around(points, step, share))
             # Linear programs start afresh each time, with candidates near the support only.
@@ -183,9 +183,9 @@ class Refinement:
                 both, numbers = _joined(local, pool, points)
             if numbers is None:
                 break
-            begin = numbers, own / own.sum()
-            found = optimal_weights(both.atoms, aims, effort, begin, REFINED)
-            best_pool, best = both, found
+            begin = numbers, shares / shares.sum()
+            improved = optimal_weights(both.atoms, aims, effort, begin, REFINED)
+            best_pool, best = both, improved
         return self._checked(best_pool, best, aims, effort)
 
     def _checked(
@@ -193,36 +193,40 @@ class Refinement:
     ) -> tuple[Pool, Weights]:
         """Return a design with the times of its support merged, checked over further candidates."""
         heavy = weights.weights > LIGHT / 10
-        own = weights.weights[heavy]
-        points = self._with_equal_runs(pool.points(weights.support[heavy]), own.tolist())
-        checked, found = self._judged(pool, points, own, weights, aims, effort, 10 * SAME)
-        if found.excess <= max(10 * weights.excess, TOLERANCE):
-            return checked, found
+        shares_of_points = weights.weights[heavy]
+        points = self._with_equal_runs(
+            pool.points(weights.support[heavy]), shares_of_points.tolist()
+        )
+        checked, judgement = self._judged(
+            pool, points, shares_of_points, weights, aims, effort, 10 * SAME
+        )
+        if judgement.excess <= max(10 * weights.excess, TOLERANCE):
+            return checked, judgement
         # Where a design leaves directions open, points that are close may be needed apart.
-        apart, other = self._judged(pool, points, own, weights, aims, effort, 0.0)
-        if other.excess < found.excess:
-            checked, found = apart, other
-        if found.excess > TOLERANCE and of_one_quantity(aims):
-            support, shares = found.support, found.weights
+        apart, other = self._judged(pool, points, shares_of_points, weights, aims, effort, 0.0)
+        if other.excess < judgement.excess:
+            checked, judgement = apart, other
+        if judgement.excess > TOLERANCE and of_one_quantity(aims):
+            support, shares = judgement.support, judgement.weights
             other = by_cutting_planes(checked.atoms, aims[0], effort, support, shares)
-            found = min(found, other, key=lambda each: each.excess)
-        return checked, found
+            judgement = min(judgement, other, key=lambda each: each.excess)
+        return checked, judgement
 
     def _judged(
         self,
         pool: Pool,
         points: Sequence[tuple[Run, int, float]],
-        own: Array,
+        shares_of_points: Array,
         weights: Weights,
         aims: Aims,
         effort: float,
         reach: float,
     ) -> tuple[Pool, Weights]:
         """Return a design with points within a reach, relative to the span, merged."""
-        times = _clustered(points, own.tolist(), reach * self.near.span)
+        times = _clustered(points, shares_of_points.tolist(), reach * self.near.span)
         merged: dict[tuple[int, int, float], float] = {}
         runs = list(dict.fromkeys(_hashable(run) for run, *_ in points))
-        for (run, group, _), time, weight in zip(points, times, own, strict=True):
+        for (run, group, _), time, weight in zip(points, times, shares_of_points, strict=True):
             key = runs.index(_hashable(run)), group, time
             merged[key] = merged.get(key, 0.0) + float(weight)
         by_run = {_hashable(run): run for run, *_ in points}
@@ -235,8 +239,10 @@ class Refinement:
         if None in mapped:
             return pool, weights
         numbers = np.array([i for i in mapped if i is not None], dtype=np.intp)
-        found = judged(checked.atoms, aims, effort, numbers, shares / shares.sum(), weights.kink)
-        return checked, found
+        judgement = judged(
+            checked.atoms, aims, effort, numbers, shares / shares.sum(), weights.kink
+        )
+        return checked, judgement
 
 
 def _hashable(run: Run) -> tuple[str, tuple[tuple[str, float], ...]]:
@@ -296,11 +302,11 @@ def _clustered(
                 break
         else:
             clusters.append([i])
-    found = list(times)
+    averaged = list(times)
     for cluster in clusters:
         if len(cluster) > 1 and len({times[i] for i in cluster}) > 1:
             total = sum(weights[i] for i in cluster)
             mean = sum(weights[i] * times[i] for i in cluster) / total
             for i in cluster:
-                found[i] = mean
-    return found
+                averaged[i] = mean
+    return averaged

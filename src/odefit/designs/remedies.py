@@ -47,7 +47,7 @@ def remedies(
 
     The equations decide, as in :func:`odefit.identifiability`.
     """
-    found: list[Remedy] = []
+    states: list[Remedy] = []
     for state in problem.given.states:
         if state in observables or _shows(problem, observables, state):
             continue
@@ -57,8 +57,8 @@ def remedies(
         determined = tuple(key for key in lost if key in known)
         if determined:
             remaining = tuple(key for key in lost if key not in known)
-            found.append(Remedy(state, determined, remaining))
-    return tuple(sorted(found, key=lambda r: len(r.remaining)))
+            states.append(Remedy(state, determined, remaining))
+    return tuple(sorted(states, key=lambda r: len(r.remaining)))
 
 
 def _shows(problem: Problem, observables: Sequence[str], state: str) -> bool:

@@ -79,12 +79,12 @@ def request_of(
             f"criterion {chosen.value}: it needs chosen quantities; name them with --of "
             "(of=[...]), such as k1 or y@12"
         )
-    wanted = [experiments] if isinstance(experiments, str) else experiments
+    asked = [experiments] if isinstance(experiments, str) else experiments
     every = [c.name for c in problem.conditions]
-    for name in wanted or ():
+    for name in asked or ():
         if name not in every:
             raise InputError(f"experiment '{name}': unknown name{one_of(name, every)}")
-    places = tuple(dict.fromkeys(wanted or every))
+    places = tuple(dict.fromkeys(asked or every))
     groups = (names,) if together else tuple((name,) for name in names)
     windows = _windows(problem, places, groups, times)
     factors = factors_of(problem, vary or {})
@@ -165,10 +165,10 @@ def _windows(
                 )
         if any(len(group) > 1 for group in groups):
             raise InputError("times: observables that are measured together have the same times")
-    found = []
+    windows = []
     for group in groups:
-        given = times.get(group[0]) if isinstance(times, Mapping) else times
-        window = window_of(problem, experiments, given)
+        asked = times.get(group[0]) if isinstance(times, Mapping) else times
+        window = window_of(problem, experiments, asked)
         for name in experiments:
             t0 = problem.condition(name).t0
             if window.low < t0:
@@ -176,14 +176,14 @@ def _windows(
                     f"times: {window.low:g} is before t0 = {t0:g} of experiment "
                     f'"{name}"; begin there, or give the experiment an earlier t0'
                 )
-        found.append(window)
-    return tuple(found)
+        windows.append(window)
+    return tuple(windows)
 
 
-def window_of(problem: Problem, experiments: Sequence[str], given: Any) -> Window:
+def window_of(problem: Problem, experiments: Sequence[str], asked: Any) -> Window:
     """Return the window given by a user; None means the span of the data."""
     expected = "times: expected a window such as (0, 20), or a list of possible times"
-    if given is None:
+    if asked is None:
         conditions = [problem.condition(name) for name in experiments]
         low, high = max(c.t0 for c in conditions), max(c.end for c in conditions)
         if not low < high:
@@ -192,12 +192,12 @@ def window_of(problem: Problem, experiments: Sequence[str], given: Any) -> Windo
             )
         return Window(low, high)
     try:
-        values: Array = np.atleast_1d(np.asarray(given, dtype=float))
+        values: Array = np.atleast_1d(np.asarray(asked, dtype=float))
     except (TypeError, ValueError):
-        raise InputError(f"{expected}, got {shown(given)}") from None
+        raise InputError(f"{expected}, got {shown(asked)}") from None
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
-        raise InputError(f"{expected}, got {shown(given)}")
-    if isinstance(given, tuple) and len(given) == 2:
+        raise InputError(f"{expected}, got {shown(asked)}")
+    if isinstance(asked, tuple) and len(asked) == 2:
         low, high = map(float, values)
         if not low < high:
             raise InputError(f"times: the window ends at {high:g}, before it begins at {low:g}")

@@ -95,19 +95,20 @@ def settlement(
         if _alike(problem, name, vectors):
             continue
         times = window.grid
-        told = [information.of([Run(name)], [times], v)[0] for v in vectors]
+        informations = [information.of([Run(name)], [times], v)[0] for v in vectors]
         for j, observable in enumerate(observables):
-            possible = np.all([t.possible[:, j] for t in told], axis=0)
+            possible = np.all([t.possible[:, j] for t in informations], axis=0)
             errors = [
-                known.errors(t.gradients[:, j].T) for known, t in zip(existing, told, strict=True)
+                known.errors(t.gradients[:, j].T)
+                for known, t in zip(existing, informations, strict=True)
             ]
             distances = np.full(len(times), np.inf)
             for a, b in combinations(range(len(vectors)), 2):
-                difference = np.abs(told[a].values[:, j] - told[b].values[:, j])
-                noise = np.maximum(told[a].sds[:, j], told[b].sds[:, j]) ** 2
+                difference = np.abs(informations[a].values[:, j] - informations[b].values[:, j])
+                noise = np.maximum(informations[a].sds[:, j], informations[b].sds[:, j]) ** 2
                 with np.errstate(invalid="ignore", divide="ignore"):
-                    own = difference / np.sqrt(noise + errors[a] ** 2 + errors[b] ** 2)
-                distances = np.minimum(distances, np.where(np.isfinite(own), own, 0.0))
+                    of_pair = difference / np.sqrt(noise + errors[a] ** 2 + errors[b] ** 2)
+                distances = np.minimum(distances, np.where(np.isfinite(of_pair), of_pair, 0.0))
             distances = np.where(possible, distances, -1.0)
             at = int(np.argmax(distances))
             if distances[at] > (0.0 if best is None else best.distance):
@@ -116,8 +117,8 @@ def settlement(
                     name,
                     float(times[at]),
                     problem.time_unit,
-                    tuple(float(t.values[at, j]) for t in told),
-                    float(max(t.sds[at, j] for t in told)),
+                    tuple(float(t.values[at, j]) for t in informations),
+                    float(max(t.sds[at, j] for t in informations)),
                     float(distances[at]),
                     observable in assumed,
                 )

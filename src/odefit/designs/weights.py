@@ -43,9 +43,9 @@ class Atoms:
         """The number of candidates."""
         return int(self.rows.shape[1])
 
-    def part(self, kept: IntArray) -> Atoms:
+    def part(self, places: IntArray) -> Atoms:
         """Return some of the candidates."""
-        return Atoms(self.rows[:, kept], self.costs[kept], self.prior, self.series[kept])
+        return Atoms(self.rows[:, places], self.costs[places], self.prior, self.series[places])
 
     def information(self, numbers: Array) -> Array:
         """Return the information of a number of measurements of each, shape (S, n, n)."""
@@ -59,8 +59,8 @@ class Atoms:
 
         `gradients`, shape (S, n, n), are those with respect to the information.
         """
-        found = np.einsum("smqi,sij,smqj->m", self.rows, gradients, self.rows, optimize=True)
-        return np.asarray(found / len(self.rows))
+        sums = np.einsum("smqi,sij,smqj->m", self.rows, gradients, self.rows, optimize=True)
+        return np.asarray(sums / len(self.rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,5 +121,5 @@ def judged(
 
 def mean_value(aims: Aims, matrices: Array) -> tuple[float, Array]:
     """Return the mean criterion over the samples, and its gradients, shape (S, n, n)."""
-    found = [a.smooth_value(m) for a, m in zip(aims, matrices, strict=True)]
-    return float(np.mean([v for v, _ in found])), np.array([g for _, g in found])
+    values = [a.smooth_value(m) for a, m in zip(aims, matrices, strict=True)]
+    return float(np.mean([v for v, _ in values])), np.array([g for _, g in values])

@@ -128,9 +128,9 @@ class Assembly:
         c = self.constraints
         slacks = np.zeros(c.slacks)
         if c.slacks:
-            own = np.flatnonzero(c.slack >= 0)
-            rows = self.discretisation.defects(values, unknowns)[c.rows[own]]
-            np.maximum.at(slacks, c.slack[own], np.abs(rows))
+            with_slack = np.flatnonzero(c.slack >= 0)
+            rows = self.discretisation.defects(values, unknowns)[c.rows[with_slack]]
+            np.maximum.at(slacks, c.slack[with_slack], np.abs(rows))
         return np.concatenate([values.ravel(), unknowns, slacks])
 
     def start(self, instance: Instance) -> Array:
@@ -167,8 +167,8 @@ def assemble(discretisation: Discretisation, formulation: Formulation) -> Assemb
     c = formulation.constraints(d.rows.dynamic)
     count = len(c.rows)
     chosen = csr_array((np.ones(count), (np.arange(count), c.rows)), (count, len(d.rows.dynamic)))
-    own = np.flatnonzero(c.slack >= 0)
-    slack = csr_array((c.sign[own], (own, c.slack[own])), (count, c.slacks))
+    with_slack = np.flatnonzero(c.slack >= 0)
+    slack = csr_array((c.sign[with_slack], (with_slack, c.slack[with_slack])), (count, c.slacks))
     linear = [csr_array(chosen @ d.rows.values), csr_array(chosen @ d.rows.unknowns), slack]
     return Assembly(
         d,

@@ -235,11 +235,11 @@ class Equations:
         names |= self._hidden(names)
         with np.errstate(all="ignore"):
             everything = self._everything(names, at, unknowns, data, NUMPY)
-            found = {
+            observed = {
                 n: np.array(np.broadcast_to(e.evaluate(everything, NUMPY), len(values)))
                 for n, e in model.observables.items()
             }
-        return found
+        return observed
 
     # Names ------------------------------------------------------------------------------------
 
@@ -247,8 +247,10 @@ class Equations:
         self, names: Iterable[str], at: Mapping[str, Any], unknowns: Sequence[Any], algebra: Any
     ) -> dict[str, Any]:
         """Return the scalars among `names` that are not variables at points."""
-        own = self.condition.scalars
-        return {n: bound_value(own[n], own, unknowns, algebra) for n in names if n not in at}
+        scalars = self.condition.scalars
+        return {
+            n: bound_value(scalars[n], scalars, unknowns, algebra) for n in names if n not in at
+        }
 
     def _everything(
         self,
@@ -259,8 +261,8 @@ class Equations:
         algebra: Any,
     ) -> dict[str, Any]:
         """Return all values that `names` need, with algebraic variables that were eliminated."""
-        wanted = (names | self._hidden(names)) & self.condition.scalars.keys()
-        values = {**data, **self._scalars(wanted, at, unknowns, algebra), **at}
+        scalars = (names | self._hidden(names)) & self.condition.scalars.keys()
+        values = {**data, **self._scalars(scalars, at, unknowns, algebra), **at}
         if names & set(self.field.model.algebraic) and self.field.elimination is not None:
             values = self.field.complete(values, algebra)
         return values
@@ -280,11 +282,11 @@ class Equations:
         return bool(names & set(self.variables)) or len(self._active_names(names)) > 0
 
     def _active(self, bounds: Sequence[Bound]) -> IntArray:
-        found = {k for b in bounds for k in unknowns_of(b, self.condition.scalars)}
-        return np.array(sorted(found), dtype=np.intp)
+        numbers = {k for b in bounds for k in unknowns_of(b, self.condition.scalars)}
+        return np.array(sorted(numbers), dtype=np.intp)
 
     def _active_names(self, names: set[str] | frozenset[str]) -> IntArray:
-        wanted = names | self._hidden(names)
+        needed = names | self._hidden(names)
         return self._active(
-            [self.condition.scalars[n] for n in wanted & self.condition.scalars.keys()]
+            [self.condition.scalars[n] for n in needed & self.condition.scalars.keys()]
         )

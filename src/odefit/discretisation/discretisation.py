@@ -94,8 +94,8 @@ class Discretisation:
         """Pickle the parts, with the present mesh and bounds; unpickling rebuilds the object."""
         times: dict[str, Array] = {}
         for number, condition in enumerate(self.problem.conditions):
-            own = [p.segment.mesh for p in self.segments if p.segment.condition == number]
-            times[condition.name] = np.unique(np.concatenate(own))
+            meshes = [p.segment.mesh for p in self.segments if p.segment.condition == number]
+            times[condition.name] = np.unique(np.concatenate(meshes))
         made_of = self.problem, self.scheme, GivenMesh(times)
         return Discretisation, made_of, {"lower": self.lower, "upper": self.upper}
 
@@ -256,8 +256,8 @@ class Discretisation:
             return
         inputs = np.zeros((self.points, len(self.field.inputs)))
         for placed in self.segments:
-            own = slice(placed.first, placed.first + placed.count)
-            inputs[own] = placed.segment.inputs(self.times[own])
+            in_segment = slice(placed.first, placed.first + placed.count)
+            inputs[in_segment] = placed.segment.inputs(self.times[in_segment])
         for placed, points, times in self.interpolated:
             inputs[points] = placed.segment.inputs(times)
         for number, equations in enumerate(self.equations):
@@ -268,11 +268,11 @@ class Discretisation:
             rows.hold(len(self.blocks) - 1, len(points) * len(self.field.algebraic))
 
     def _measure(self) -> list[Block]:
-        found: list[Block] = []
+        blocks: list[Block] = []
         for equations, points in zip(self.equations, self.measured, strict=True):
             series = equations.condition.series
-            found += [equations.residual_block(name, points) for name in series]
-        return [*found, *Block.priors(self.problem)]
+            blocks += [equations.residual_block(name, points) for name in series]
+        return [*blocks, *Block.priors(self.problem)]
 
     def outputs(self, block: Block, values: Array, unknowns: Array) -> list[Array]:
         """Return the outputs of a block at all its instances, each of shape (instances,)."""
@@ -281,8 +281,8 @@ class Discretisation:
             at = {n: values[block.points, k] for k, n in enumerate(self.variables)}
         data = {n: block.data[:, k] for k, n in enumerate(block.columns)}
         with np.errstate(all="ignore"):
-            found = block.evaluate(at, unknowns.tolist(), data, NUMPY)
-        return [np.array(np.broadcast_to(f, block.instances), dtype=float) for f in found]
+            outputs = block.evaluate(at, unknowns.tolist(), data, NUMPY)
+        return [np.array(np.broadcast_to(f, block.instances), dtype=float) for f in outputs]
 
     def defects(self, values: Array, unknowns: Array) -> Array:
         """Return the rows, zero where the discretised equations hold, shape (rows,)."""
@@ -302,8 +302,8 @@ class Discretisation:
 
     def squares(self, values: Array, unknowns: Array) -> float:
         """Return the sum of squared weighted residuals."""
-        found = (self.outputs(block, values, unknowns)[0] for block in self.residuals)
-        return float(sum(r @ r for r in found))
+        residuals = (self.outputs(block, values, unknowns)[0] for block in self.residuals)
+        return float(sum(r @ r for r in residuals))
 
     def predictions(self, values: Array, unknowns: Array) -> list[dict[str, Array]]:
         """Return observables at the data times of each condition from values at points, (P, v)."""
@@ -345,8 +345,8 @@ class _RowBuilder:
 
         Outputs are triples of a block, one of its outputs, and its coefficient.
         """
-        for own, pairs in ((self._values, values), (self._unknowns, unknowns)):
-            own += [(np.array([self._count]), np.array([c]), np.array([w])) for c, w in pairs]
+        for triplets, pairs in ((self._values, values), (self._unknowns, unknowns)):
+            triplets += [(np.array([self._count]), np.array([c]), np.array([w])) for c, w in pairs]
         for block, output, weight in outputs:
             entries = np.array([self._count]), np.array([output]), np.array([weight])
             self._outputs.setdefault(block, []).append(entries)

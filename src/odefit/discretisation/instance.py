@@ -54,8 +54,10 @@ def guess_from_data(d: Discretisation, unknowns: Array) -> Array:
     """
     values = np.empty((d.points, len(d.variables)))
     for number, condition in enumerate(d.problem.conditions):
-        own = np.flatnonzero(d.condition_of == number)
-        values[own] = states_from_data(d.problem, condition, d.variables, unknowns, d.times[own])
+        points = np.flatnonzero(d.condition_of == number)
+        values[points] = states_from_data(
+            d.problem, condition, d.variables, unknowns, d.times[points]
+        )
     return values
 
 
@@ -66,19 +68,19 @@ def guess_from_simulation(d: Discretisation, forward: ForwardMap, unknowns: Arra
     typical = typical_sizes(d.problem).states
     sizes = np.array([typical[name] for name in d.field.states])
     for number, condition in enumerate(d.problem.conditions):
-        own = np.flatnonzero(d.condition_of == number)
-        times, back = np.unique(d.times[own], return_inverse=True)
+        points = np.flatnonzero(d.condition_of == number)
+        times, back = np.unique(d.times[points], return_inverse=True)
         path = forward.trajectory(unknowns, condition.name, times, sensitivities=False)
         if isinstance(path, Failure) or not np.isfinite(path.states).all():
             return None
-        allowed = DIVERGENCE_RATIO * np.maximum(np.abs(values[own, :n]).max(axis=0), sizes)
+        allowed = DIVERGENCE_RATIO * np.maximum(np.abs(values[points, :n]).max(axis=0), sizes)
         if (np.abs(path.states).max(axis=0, initial=0.0) > allowed).any():
             return None
-        values[own, :n] = path.states[back]
+        values[points, :n] = path.states[back]
         if path.algebraic.shape[1]:
-            values[own, n : n + path.algebraic.shape[1]] = path.algebraic[back]
+            values[points, n : n + path.algebraic.shape[1]] = path.algebraic[back]
         for name, (switched, _) in path.switched.items():
-            values[own, d.variables.index(name)] = switched[back]
+            values[points, d.variables.index(name)] = switched[back]
     return values
 
 
@@ -136,14 +138,14 @@ def variable_sizes(d: Discretisation) -> Array:
     """Return the size of every variable at every point, the same at all points of a condition."""
     top = np.array([float(r.at(np.array(1.0))) for r in ranges(d.problem)])
     rough = np.abs(guess_from_data(d, top))
-    found = np.empty(rough.shape)
+    sizes = np.empty(rough.shape)
     states = typical_sizes(d.problem).states
     for number, condition in enumerate(d.problem.conditions):
-        own = d.condition_of == number
-        largest = rough[own].max(axis=0, initial=0.0)
+        points = d.condition_of == number
+        largest = rough[points].max(axis=0, initial=0.0)
         typical = [states.get(name, data_size(condition)) for name in d.variables]
-        found[own] = np.where(largest > 0, largest, typical)
-    return found
+        sizes[points] = np.where(largest > 0, largest, typical)
+    return sizes
 
 
 def row_sizes(d: Discretisation, values: Array) -> Array:
@@ -151,9 +153,9 @@ def row_sizes(d: Discretisation, values: Array) -> Array:
     matrix = d.rows.values
     first = matrix.indptr[:-1]
     has = np.diff(matrix.indptr) > 0
-    found = np.ones(len(has))
-    found[has] = values.ravel()[matrix.indices[first[has]]]
-    return found
+    sizes = np.ones(len(has))
+    sizes[has] = values.ravel()[matrix.indices[first[has]]]
+    return sizes
 
 
 def data_variation(d: Discretisation) -> float:

@@ -120,11 +120,11 @@ class GivenMesh:
     times: Mapping[str, Array]
 
     def __post_init__(self) -> None:
-        for name, given in self.times.items():
-            t = np.asarray(given, dtype=float)
+        for name, times in self.times.items():
+            t = np.asarray(times, dtype=float)
             if t.ndim != 1 or not len(t) or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
                 raise InputError(
-                    f'GivenMesh, "{name}": expected times, finite and increasing, got {given!r}'
+                    f'GivenMesh, "{name}": expected times, finite and increasing, got {times!r}'
                 )
 
     def _of(self, condition: Condition) -> Array:
@@ -191,8 +191,8 @@ def segments(
     """
     end = mesh.end(condition)
     events = [(t, assign) for t, assign in condition.events if t < end]
-    given = [condition.inputs[name] for name in inputs]
-    corners = {float(t) for g in given for t in _corners(g) if t < end}
+    signals = [condition.inputs[name] for name in inputs]
+    corners = {float(t) for g in signals for t in _corners(g) if t < end}
     cuts = sorted(
         {t for t, _ in events} | {t for t in corners if t > condition.t0} | {condition.t0}
     )
@@ -202,16 +202,16 @@ def segments(
         if start == condition.t0:
             happens.insert(0, {})
         for assign in happens[:-1]:
-            yield _single_point(number, start, assign, given)
+            yield _single_point(number, start, assign, signals)
         assign = happens[-1] if happens else {}
         if stop == start:
-            yield _single_point(number, start, assign, given)
+            yield _single_point(number, start, assign, signals)
             most = scheme.least_steps
             continue
         points = mesh.points(condition, start, stop)
         most = max(most, len(points) - 1)
         middle = np.array([(start + stop) / 2])
-        known = tuple(float(g(middle)[0]) if g.interpolation == "constant" else g for g in given)
+        known = tuple(float(g(middle)[0]) if g.interpolation == "constant" else g for g in signals)
         yield Segment(number, points, scheme.relations(points), assign, known)
     if most < scheme.least_steps:
         raise InputError(
@@ -220,14 +220,14 @@ def segments(
         )
 
 
-def _corners(given: Input) -> Array:
+def _corners(signal: Input) -> Array:
     """Return the times at which an input is not smooth; beyond its ends a cubic is constant."""
-    return given.times[[0, -1]] if given.interpolation == "cubic" else given.times
+    return signal.times[[0, -1]] if signal.interpolation == "cubic" else signal.times
 
 
 def _single_point(
-    number: int, time: float, assign: Mapping[str, Expression], given: Sequence[Input]
+    number: int, time: float, assign: Mapping[str, Expression], signals: Sequence[Input]
 ) -> Segment:
     nothing = csr_array((0, 1))
     relations = Relations(np.array([time]), np.zeros(1, dtype=np.intp), nothing, nothing)
-    return Segment(number, np.array([time]), relations, assign, tuple(given))
+    return Segment(number, np.array([time]), relations, assign, tuple(signals))

@@ -59,12 +59,12 @@ def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array
     n = len(d.field.states)
     largest = np.maximum(np.abs(values), ZERO_VALUE * variable_sizes(d))[:, :n]
     size = [largest[d.condition_of == c].max(axis=0) for c in range(len(d.problem.conditions))]
-    found = []
+    by_segment = []
     for placed in d.segments:
         mesh = placed.segment.mesh
         h = np.diff(mesh)
         if not len(h):
-            found.append(np.zeros(0))
+            by_segment.append(np.zeros(0))
             continue
         times = (mesh[:-1, None] + h[:, None] * (nodes + 1) / 2).ravel()
         states = _interpolated(d, placed, values, rhs, times)
@@ -74,8 +74,8 @@ def step_errors(d: Discretisation, values: Array, unknowns: Array) -> list[Array
             residual.reshape(len(h), len(nodes), n), weights / 2, axes=([1], [0])
         )
         error = np.max(integral * h[:, None] / size[placed.segment.condition], axis=1)
-        found.append(np.where(np.isfinite(error), error, np.inf))
-    return found
+        by_segment.append(np.where(np.isfinite(error), error, np.inf))
+    return by_segment
 
 
 def refine_mesh(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> GivenMesh | None:
@@ -83,9 +83,9 @@ def refine_mesh(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> G
     points: dict[str, list[Array]] = {}
     total = 0
     for placed, error in zip(d.segments, errors, strict=True):
-        own = points.setdefault(d.problem.conditions[placed.segment.condition].name, [])
+        pieces = points.setdefault(d.problem.conditions[placed.segment.condition].name, [])
         grid = placed.segment.mesh
-        own.append(grid[:1])
+        pieces.append(grid[:1])
         if len(grid) < 2:
             continue
         ratio = np.minimum(error / mesh.tolerance, 1e12)
@@ -98,7 +98,7 @@ def refine_mesh(d: Discretisation, errors: list[Array], mesh: AdaptiveMesh) -> G
         number = np.arange(len(step)) - np.repeat(np.cumsum(parts) - parts, parts) + 1
         share = number / parts[step]
         inner = grid[step] + share * np.diff(grid)[step]
-        own.append(np.where(number == parts[step], grid[step + 1], inner))
+        pieces.append(np.where(number == parts[step], grid[step + 1], inner))
     return GivenMesh({name: np.unique(np.concatenate(parts)) for name, parts in points.items()})
 
 
@@ -107,14 +107,14 @@ def interpolate_solution(
 ) -> Array:
     """Return values of `source` at the points of `target`, by the scheme's polynomial."""
     rhs = _right_hand_sides(source, values, unknowns)
-    found = np.empty((target.points, len(target.variables)))
+    interpolated = np.empty((target.points, len(target.variables)))
     for old, new in zip(source.segments, target.segments, strict=True):
-        own = slice(new.first, new.first + new.count)
-        found[own] = _interpolated(source, old, values, rhs, target.times[own])
+        rows = slice(new.first, new.first + new.count)
+        interpolated[rows] = _interpolated(source, old, values, rhs, target.times[rows])
     for placed, points, times in target.interpolated:
         old = source.segments[target.segments.index(placed)]
-        found[points] = _interpolated(source, old, values, rhs, times)
-    return found
+        interpolated[points] = _interpolated(source, old, values, rhs, times)
+    return interpolated
 
 
 def _interpolated(
@@ -127,12 +127,12 @@ def _interpolated(
 ) -> Array:
     """Return all variables or their derivatives at `times` within a segment, (times, variables)."""
     segment = placed.segment
-    own = slice(placed.first, placed.first + placed.count)
-    x = values[own]
+    rows = slice(placed.first, placed.first + placed.count)
+    x = values[rows]
     if len(segment.mesh) < 2:
         return np.repeat(x[:1], len(times), axis=0)
     a, b = d.scheme.interpolation(segment.mesh, segment.relations, times, derivative)
-    result = np.asarray(a @ x + b @ rhs[own])
+    result = np.asarray(a @ x + b @ rhs[rows])
     # Algebraic variables have no right-hand sides: straight lines between mesh points.
     for k, name in enumerate(d.variables):
         if name in d.field.algebraic:
@@ -142,12 +142,12 @@ def _interpolated(
 
 def _right_hand_sides(d: Discretisation, values: Array, unknowns: Array) -> Array:
     """Return right-hand sides at all points, zero for variables without one."""
-    found = np.zeros(values.shape)
+    rates = np.zeros(values.shape)
     for placed in d.segments:
-        own = slice(placed.first, placed.first + placed.count)
-        rhs = _rhs_at(d, placed, values[own], unknowns, d.times[own])
-        found[own, : rhs.shape[1]] = rhs
-    return found
+        rows = slice(placed.first, placed.first + placed.count)
+        rhs = _rhs_at(d, placed, values[rows], unknowns, d.times[rows])
+        rates[rows, : rhs.shape[1]] = rhs
+    return rates
 
 
 def _rhs_at(

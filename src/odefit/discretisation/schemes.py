@@ -80,7 +80,7 @@ Terms = Sequence[tuple[IntArray, Array]]  # points and coefficients, each with a
 
 def _matrices(shape: tuple[int, int], *groups: tuple[IntArray, Terms, Terms]) -> Weights:
     """Return A and B from groups of rows: their numbers, terms in x and terms in f."""
-    found = []
+    matrices = []
     for side in (1, 2):
         entries = [
             (group[0], points, np.broadcast_to(values, points.shape))
@@ -91,8 +91,8 @@ def _matrices(shape: tuple[int, int], *groups: tuple[IntArray, Terms, Terms]) ->
         rows, columns, data = (np.concatenate(e) for e in zip(none, *entries, strict=True))
         matrix = csr_array(coo_array((data, (rows, columns)), shape=shape))
         matrix.eliminate_zeros()
-        found.append(matrix)
-    return found[0], found[1]
+        matrices.append(matrix)
+    return matrices[0], matrices[1]
 
 
 def quadrature(nodes: Array, start: Array, end: Array) -> Array:

@@ -181,8 +181,8 @@ def _eigenvectors(matrices: Array) -> Array:
     usable &= np.isfinite(real).all(axis=(1, 2))
     real = np.where(usable[:, None, None], real, np.eye(n))
     usable &= np.linalg.cond(real) < MAX_CONDITION_NUMBER
-    found: Array = np.where(usable[:, None, None], real, np.eye(n))
-    return found
+    usable_vectors: Array = np.where(usable[:, None, None], real, np.eye(n))
+    return usable_vectors
 
 
 SERIES_TERMS = 11
@@ -356,10 +356,10 @@ class StiffAffineFlow:
 
     def without(self, refuted: BoolArray) -> StiffAffineFlow:
         """Return the flow without some of all boxes, a mask, or itself if that saves little."""
-        kept = np.flatnonzero(~refuted[self.boxes])
-        if len(kept) >= MIN_KEPT_SHARE * len(self.boxes):
+        remaining = np.flatnonzero(~refuted[self.boxes])
+        if len(remaining) >= MIN_KEPT_SHARE * len(self.boxes):
             return self
-        return StiffAffineFlow(self.boxes[kept], self.flow.take(kept))
+        return StiffAffineFlow(self.boxes[remaining], self.flow.take(remaining))
 
     def advance(
         self,
@@ -375,9 +375,9 @@ class StiffAffineFlow:
         others = np.setdiff1d(np.arange(states.boxes), self.boxes)
         if len(others):
             other_control = control.take(others)
-            given = {i: m.take(others) for i, m in unknowns.items()}
+            models = {i: m.take(others) for i, m in unknowns.items()}
             advanced.put(
-                others, flow.advance(states.take(others), given, begin, end, other_control)
+                others, flow.advance(states.take(others), models, begin, end, other_control)
             )
             control.put(others, other_control)
         if len(self.boxes):

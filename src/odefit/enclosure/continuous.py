@@ -186,21 +186,21 @@ class _Traversal:
         limit: float,
     ) -> None:
         self._condition, self._squares, self._limit = condition, squares, limit
-        system, given, boxes = condition.system, condition.condition, len(squares)
+        system, run, boxes = condition.system, condition.condition, len(squares)
         self._system, self._boxes = system, boxes
         self._unknowns = dict(zip(system.unknowns, models, strict=True))
         self._ranges = dict(zip(system.unknowns, corners, strict=True))
         initial = system.initial
         start = initial.constants(condition.monomials, self._unknowns, boxes)
         ranges = evaluated(system.tape, initial.order, self._ranges, boxes)
-        time = given.t0
+        time = run.t0
         self._states = StateEnclosure.of([start[term.index] for term in initial.terms])
         self._intervals = condition.inequalities.start(
             [ranges[term.index] for term in initial.terms], time
         )
         self._time, self._smooth_until = time, -np.inf
         self._signs: list[Interval] = []
-        span = float(given.times[-1]) - time
+        span = float(run.times[-1]) - time
         first = np.full(boxes, span / 8 if span > 0 else 1.0)
         self._control = StepControl(first, np.zeros(boxes), np.ones(boxes))
         self._stiff: StiffAffineFlow | None = None
@@ -248,11 +248,11 @@ class _Traversal:
                 self._stiff = linear.stiff_flow(self._unknowns, self._boxes, left)
         if self._stiff is not None:
             self._stiff = self._stiff.without(self._squares > self._limit)
-        given = self._states, self._unknowns, begin, end, self._control
+        arguments = self._states, self._unknowns, begin, end, self._control
         if self._stiff is None:
-            self._states = condition.flow.advance(*given)
+            self._states = condition.flow.advance(*arguments)
         else:
-            self._states = self._stiff.advance(condition.flow, *given)
+            self._states = self._stiff.advance(condition.flow, *arguments)
         self._intervals = self._intervals_at(end)
         self._time = end
 

@@ -277,22 +277,22 @@ class _TimeSpan:
             hulls = [s.hull(e) for s, e in zip(now, after, strict=True)]
             now = self._conserved(after)
             during.append(self._conserved(hulls))
-        found = [
+        step_bounds = [
             Interval(
                 np.concatenate([d[i].low for d in during]),
                 np.concatenate([d[i].high for d in during]),
             )
             for i in range(len(between))
         ]
-        return found, now
+        return step_bounds, now
 
     def _after(
-        self, i: int, start: Interval, values: Mapping[int, Interval], own: IntArray, h: float
+        self, i: int, start: Interval, values: Mapping[int, Interval], columns: IntArray, h: float
     ) -> Interval:
         """Return one state at the end of a step, by the best of its forms."""
         low, high = np.full(self._boxes, -np.inf), np.full(self._boxes, np.inf)
         for a, b in self._forms.coefficients[i]:
-            factor, rest = values[a].take(own), values[b].take(own)
+            factor, rest = values[a].take(columns), values[b].take(columns)
             a_low, a_high = factor.low, factor.high
             high = np.minimum(high, self._comparison(start.high, a_low, a_high, rest.high, h))
             low = np.maximum(low, -self._comparison(-start.low, a_low, a_high, -rest.low, h))

@@ -115,8 +115,8 @@ class ResidualsAtTime:
         residuals = Residuals.zeros(len(self.names), len(monomials), boxes)
         for i, term in enumerate(self._program.terms):
             model = values[term.index]
-            given = self._values[i], float(self.sds[i]), self._operations[i]
-            residuals.c[i], residuals.remainder[i] = _standardised(model, *given)
+            measurement = self._values[i], float(self.sds[i]), self._operations[i]
+            residuals.c[i], residuals.remainder[i] = _standardised(model, *measurement)
         c, remainder = residuals.c, residuals.remainder
         lost = ~(np.isfinite(remainder) & np.isfinite(c).all(axis=1))
         return Residuals(np.where(lost[:, None], 0.0, c), np.where(lost, np.inf, remainder))

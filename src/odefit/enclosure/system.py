@@ -219,9 +219,9 @@ class System:
 
         The lowest power comes first. The argument is the time since the origin.
         """
-        given = self.condition.inputs[name]
-        piece = int(np.searchsorted(given.times, time, side="right"))
-        return given.polynomials()[piece].tolist(), float(given.times[max(piece - 1, 0)])
+        signal = self.condition.inputs[name]
+        piece = int(np.searchsorted(signal.times, time, side="right"))
+        return signal.polynomials()[piece].tolist(), float(signal.times[max(piece - 1, 0)])
 
     def input_at(self, name: str, time: float) -> Fraction:
         """Return the exact value of an input at a time."""
@@ -278,12 +278,12 @@ class System:
         Those with a function among the `transforms` are its values.
         """
         try:
-            scalars = [found for begin, found in self._stages if begin < time][-1]
-            given = self._at([self.problem.model.observables[name] for name in names], scalars)
+            scalars = [stage for begin, stage in self._stages if begin < time][-1]
+            evaluated = self._at([self.problem.model.observables[name] for name in names], scalars)
             functions = transforms or [None] * len(names)
             terms = [
                 term if function is None else self._algebra.call(function, [term])
-                for term, function in zip(given.terms, functions, strict=True)
+                for term, function in zip(evaluated.terms, functions, strict=True)
             ]
             return TapeProgram(self.tape, terms)
         except NotRationalError as error:
@@ -307,23 +307,29 @@ class System:
                 acting[i] |= tape.depends(term)
         # Events may transfer any dependence from one state to another.
         jumps = any(name in self._states for _, e in self.condition.events for name in e)
-        found = np.zeros((len(program.terms), n))
+        influence = np.zeros((len(program.terms), n))
         for row, term in enumerate(program.terms):
             direct = tape.depends(term)
-            own = {i for i in every if self.states[i] in direct}
-            states = every if jumps and own else {j for i in own for j in every if dependence[i, j]}
+            direct_states = {i for i in every if self.states[i] in direct}
+            states = (
+                every
+                if jumps and direct_states
+                else {j for i in direct_states for j in every if dependence[i, j]}
+            )
             entries = set(direct).union(*(acting[j] for j in states))
-            found[row] = [entry in entries for entry in self.unknowns]
-        return found
+            influence[row] = [entry in entries for entry in self.unknowns]
+        return influence
 
     def jump(self, assign: Mapping[str, Expression], time: float) -> tuple[list[int], TapeProgram]:
         """Return the numbers of the states that an event sets, and their new values."""
         names = list(self._states)
-        own = [n for n in names if n in assign]
+        assigned = [n for n in names if n in assign]
         # Each event at the same time sees the constants set by earlier ones.
         scalars = next(s for t, a, s in self._jumps if t == time and a is assign)
         try:
-            return [names.index(n) for n in own], self._at([assign[n] for n in own], scalars)
+            return [names.index(n) for n in assigned], self._at(
+                [assign[n] for n in assigned], scalars
+            )
         except NotRationalError as error:
             raise InputError(f"enclosure, events: {error}; take another method") from None
 

@@ -147,7 +147,7 @@ class TaylorStep:
             clock[0, 1] = h
         else:
             rest = (rest + h) * ROUNDING_MARGIN
-        found = {system.time: TaylorModel(monomials, clock, CONSTANT, rest)}
+        models = {system.time: TaylorModel(monomials, clock, CONSTANT, rest)}
         for name, entry in system.inputs.items():
             p, start = system.input_polynomial(name, self._begin)
             offset = self._times - start
@@ -163,12 +163,12 @@ class TaylorStep:
                 * h ** np.arange(4)[:, None]
             )
             c = np.zeros((len(monomials), length, self._boxes))
-            kept = min(4, length)
-            c[0, :kept] = shifted[:kept]
+            terms = min(4, length)
+            c[0, :terms] = shifted[:terms]
             size = sum(abs(p[j]) * (np.abs(offset) + h) ** j for j in range(4))
-            rest = np.abs(shifted[kept:]).sum(0) + 32 * UNIT_ROUNDOFF * size + UNDERFLOW
-            found[entry] = TaylorModel(monomials, c, CONSTANT, rest * ROUNDING_MARGIN)
-        return found
+            rest = np.abs(shifted[terms:]).sum(0) + 32 * UNIT_ROUNDOFF * size + UNDERFLOW
+            models[entry] = TaylorModel(monomials, c, CONSTANT, rest * ROUNDING_MARGIN)
+        return models
 
     def _polynomials(self, states: StateEnclosure) -> tuple[Array, Array, Array]:
         """Return Taylor polynomials of the states, shape (n, M, K, B), and their defects.
@@ -291,8 +291,8 @@ class TaylorStep:
             i, j = divmod(number, n)
             a = evaluation.values[term.index]
             c = np.abs(a.c)
-            own = c[0].sum(0)
-            varying = c[1:].sum((0, 1)) + a.remainder + 8 * UNIT_ROUNDOFF * own
+            constant = c[0].sum(0)
+            varying = c[1:].sum((0, 1)) + a.remainder + 8 * UNIT_ROUNDOFF * constant
             varying = varying * ROUNDING_MARGIN
             middle[: a.c.shape[1], :, i, j] = a.c[0] * h
             variation[:, i, j] = varying * h * ROUNDING_MARGIN + UNDERFLOW
@@ -300,8 +300,8 @@ class TaylorStep:
                 # During the step, the orders of s beyond the first add their positive parts.
                 top = a.c[0, 0] + np.maximum(a.c[0, 1:], 0.0).sum(0) + varying
             else:
-                top = own + varying
-            top += 16 * UNIT_ROUNDOFF * own
+                top = constant + varying
+            top += 16 * UNIT_ROUNDOFF * constant
             upper[:, i, j] = top * h + np.abs(top * h) * (ROUNDING_MARGIN - 1) + UNDERFLOW
         lost = ~np.isfinite(variation)
         variation = np.where(lost, np.inf, variation)

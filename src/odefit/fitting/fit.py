@@ -165,7 +165,7 @@ def fit(
         if warm is not None:
             estimate = warm.beside(problem, method, estimate)
         structure = method.examines_structure
-        wanted = Wanted(
+        wishes = Wanted(
             level=level,
             polish=polish,
             structure=structure,
@@ -179,7 +179,7 @@ def fit(
             smoothness=chosen.notices,
         )
         with cutting_off(NEVER):
-            result = result_of(problem, method, estimate, control, began, wanted)
+            result = result_of(problem, method, estimate, control, began, wishes)
     _log_end(result)
     return result
 

@@ -28,7 +28,7 @@ def fit_notices(
     estimate: Estimate,
     wanted: Wanted,
     *,
-    found: Answer | None,
+    answer: Answer | None,
     uncertainty: Uncertainty | None,
     opinion: SecondOpinion | None,
     misfit: Sequence[Notice],
@@ -41,16 +41,16 @@ def fit_notices(
     solutions_cut: bool = False,
 ) -> tuple[Notice, ...]:
     """Return the notices for the user of a fit, in the order of its warnings."""
-    forward = ForwardMap(problem) if found is None else found.forward
+    forward = ForwardMap(problem) if answer is None else answer.forward
     assessed = uncertainty is not None and found_misfit is not None
-    unassessed = found is not None and not assessed and control.cut_off.reached
+    unassessed = answer is not None and not assessed and control.cut_off.reached
     second = opinion_notice(opinion)
     return (
         *plain_notices(problem, wanted),
         *_texts(NoticeKind.INTEGRATION, forward.warnings),
         *_texts(NoticeKind.RUN, control.remarks),
-        *_texts(NoticeKind.IMPROVEMENT, [found.warning] if found and found.warning else []),
-        *([Notice(NoticeKind.NOT_INTEGRATED)] if unintegrated(estimate, found) else []),
+        *_texts(NoticeKind.IMPROVEMENT, [answer.warning] if answer and answer.warning else []),
+        *([Notice(NoticeKind.NOT_INTEGRATED)] if unintegrated(estimate, answer) else []),
         *([second] if second else []),
         *misfit,
         *_astray(found_misfit),
@@ -73,10 +73,10 @@ def plain_notices(problem: Problem, wanted: Wanted) -> tuple[Notice, ...]:
     )
 
 
-def unintegrated(estimate: Estimate, found: Answer | None) -> bool:
+def unintegrated(estimate: Estimate, answer: Answer | None) -> bool:
     """Return whether the search found ends, none of which could be integrated."""
     best = estimate.best
-    return found is None and best is not None and math.isfinite(best.objective)
+    return answer is None and best is not None and math.isfinite(best.objective)
 
 
 def ending(

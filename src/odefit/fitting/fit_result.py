@@ -116,10 +116,10 @@ def _as_found(state: FitState) -> FitState:
 )
 def _region(state: FitState) -> FitState:
     """Add a proved confidence region with its profiles, or the reason why it is missing."""
-    wanted, start = state.wanted, state.answer.start
-    file = wanted.certificate if uncertified(state) else None
-    ends = start, state.estimate.starts, wanted.level, state.control
-    proof, reason = certify_region(state.problem, *ends, file, wanted.bounds)
+    wishes, start = state.wanted, state.answer.start
+    file = wishes.certificate if uncertified(state) else None
+    ends = start, state.estimate.starts, wishes.level, state.control
+    proof, reason = certify_region(state.problem, *ends, file, wishes.bounds)
     return replace(state, no_region=reason) if proof is None else with_region(state, proof)
 
 
@@ -131,9 +131,9 @@ def _region(state: FitState) -> FitState:
 )
 def _certificate(state: FitState) -> FitState:
     """Add bounds of the objective, or the reason why they are missing."""
-    wanted = state.wanted
+    wishes = state.wanted
     proof, unproved = certify_answer(
-        state.problem, state.answer.start, state.control, wanted.certificate, wanted.bounds
+        state.problem, state.answer.start, state.control, wishes.certificate, wishes.bounds
     )
     return replace(state, unproved=unproved) if proof is None else with_proof(state, proof)
 
@@ -145,13 +145,13 @@ def _certificate(state: FitState) -> FitState:
 )
 def _second_opinion(state: FitState) -> FitState:
     """Add the opinion of an engine of another family, which integrates if others agree with it."""
-    found = state.answer
-    opinion = second_opinion(found.forward, found.start.vector, used=found.trajectories)
-    better = better_map(found.forward, opinion)
+    answer = state.answer
+    opinion = second_opinion(answer.forward, answer.start.vector, used=answer.trajectories)
+    better = better_map(answer.forward, opinion)
     if better is not None:
-        again = answer_by(better, found.start, state.estimate, state.control, state.wanted.polish)
-        found = again if isinstance(again, Answer) else found
-    return replace(state, found=found, opinion=opinion)
+        again = answer_by(better, answer.start, state.estimate, state.control, state.wanted.polish)
+        answer = again if isinstance(again, Answer) else answer
+    return replace(state, found=answer, opinion=opinion)
 
 
 @stage(
@@ -161,14 +161,14 @@ def _second_opinion(state: FitState) -> FitState:
 )
 def _agreeing_bounds(state: FitState) -> FitState:
     """Integrate an answer anew if it contradicts the bounds proved for it."""
-    found, estimate, unproved = agreeing_with_bounds(
+    answer, estimate, unproved = agreeing_with_bounds(
         state.answer,
         state.estimate,
         state.proposed or state.estimate.starts,
         state.control,
         state.wanted.polish,
     )
-    return replace(state, found=found, estimate=estimate, unproved=unproved or state.unproved)
+    return replace(state, found=answer, estimate=estimate, unproved=unproved or state.unproved)
 
 
 @stage_on_jacobian("other optima", *("found", "polished"), needs=with_other_ends)
@@ -209,14 +209,14 @@ def _folds(state: FitState) -> FitState:
 
 
 def _best_solution(state: FitState) -> FitState:
-    found = state.answer
-    return replace(state, solutions=(solution(state.problem, found.start, found.evaluation, 1),))
+    answer = state.answer
+    return replace(state, solutions=(solution(state.problem, answer.start, answer.evaluation, 1),))
 
 
 @stage_on_jacobian("distinct solutions", "solutions", needs=answered, otherwise=_best_solution)
 def _solutions(state: FitState) -> FitState:
-    found = distinct_solutions(state.answer, state.estimate, state.uncertainty, state.polished)
-    return replace(state, solutions=found)
+    solutions = distinct_solutions(state.answer, state.estimate, state.uncertainty, state.polished)
+    return replace(state, solutions=solutions)
 
 
 @stage_on_jacobian("goodness of fit", "goodness", needs=lambda s: answered(s) and not s.unbeatable)
@@ -260,11 +260,11 @@ def _outliers(state: FitState) -> FitState:
 
 @stage("status", *("status", "message", "reasons"), needs=answered)
 def _ending(state: FitState) -> FitState:
-    estimate, found, polish = state.estimate, state.answer, state.wanted.polish
+    estimate, answer, polish = state.estimate, state.answer, state.wanted.polish
     done = polish and state.unbeatable
     optimal = None if state.local is None else state.local.optimal  # None: not known
-    early = found.start.status is Status.TIME_LIMIT and state.control.out_of_time
-    at = estimate, found.start.message, state.misfit
+    early = answer.start.status is Status.TIME_LIMIT and state.control.out_of_time
+    at = estimate, answer.start.message, state.misfit
     status, message, reasons = ending(
         *at,
         polish=polish,
@@ -312,8 +312,8 @@ def _only_local(state: FitState) -> FitState:
     otherwise=lambda s: replace(s, equal=s.solutions[:1]),
 )
 def _equal(state: FitState) -> FitState:
-    found = state.answer
-    equal = equal_solutions(found.forward, state.solutions, found.evaluation.choice)
+    answer = state.answer
+    equal = equal_solutions(answer.forward, state.solutions, answer.evaluation.choice)
     return replace(state, equal=tuple(equal), near=near_solutions(state, equal))
 
 
@@ -323,14 +323,14 @@ stage("solutions that fit", *FITTING, needs=several_fit)(with_fitting)
 
 @stage("assessment", "assessment", needs=answered)
 def _assessment(state: FitState) -> FitState:
-    found, estimate, problem = state.answer, state.estimate, state.problem
+    answer, estimate, problem = state.answer, state.estimate, state.problem
     inside = number_within(problem, state.equal, state.complete)
     assessment = Assessment(
         local=state.local,
         complete=assess_completeness(state.complete, inside),
         bounds=assess_certificate(estimate.certificate),
-        discretisation=assess_agreement(estimate.agreement, problem.keys, found.start.vector),
-        continuity=assess_continuity(found.start.nodes, found.gap),
+        discretisation=assess_agreement(estimate.agreement, problem.keys, answer.start.vector),
+        continuity=assess_continuity(answer.start.nodes, answer.gap),
         region=state.region if estimate.certificate is not None else None,
         refutation=refutation(problem, estimate.certificate, state.wanted.level),
     )
@@ -348,7 +348,7 @@ def _notices(state: FitState) -> FitState:
         state.control,
         state.estimate,
         state.wanted,
-        found=state.found,
+        answer=state.found,
         uncertainty=state.uncertainty,
         opinion=state.opinion,
         misfit=misfit_notices(state.misfit, state.goodness, state.corroborated),
@@ -403,8 +403,8 @@ def result_of(
     )
     notices = (*state.notices, *failures)
     common = {f.name for f in fields(FitState)} & {f.name for f in fields(ResultData)}
-    given = {name: getattr(state, name) for name in common} | dict(state.results)
-    given |= {
+    values = {name: getattr(state, name) for name in common} | dict(state.results)
+    values |= {
         "method": method.name,
         "status": status,
         "message": message,
@@ -417,4 +417,4 @@ def result_of(
         "seed": control.seed,
         "versions": dict(numeric_versions()),
     }
-    return Result(**given)
+    return Result(**values)

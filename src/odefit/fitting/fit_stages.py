@@ -115,9 +115,9 @@ class FitState:
     @property
     def unbeatable(self) -> bool:
         """True if the residuals are so small that no improvement is possible."""
-        tolerance, found = CostTolerance.of(self.answer.forward), self.answer
-        negligible = tolerance.squares is not None and found.evaluation.cost <= tolerance.absolute
-        return found.start.exact or negligible
+        tolerance, answer = CostTolerance.of(self.answer.forward), self.answer
+        negligible = tolerance.squares is not None and answer.evaluation.cost <= tolerance.absolute
+        return answer.start.exact or negligible
 
     @property
     def optimal(self) -> bool:

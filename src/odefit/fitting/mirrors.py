@@ -42,13 +42,13 @@ def with_mirrors(state: FitState) -> FitState:
     for k, place in enumerate(places[:MAX_SOLUTIONS]):
         if not search.from_place(Candidate(place, math.nan), number + k):
             break
-    found = [s for s in search.optima if s.index not in known]
+    new = [s for s in search.optima if s.index not in known]
     solutions = list(state.solutions)
-    for start in found:
+    for start in new:
         at = forward.evaluate(start.vector, UNDECIDED)
         if isinstance(at, Evaluation):
             solutions.append(solution(forward.problem, start, at, 0))
-    polished = (*state.polished, *found)
+    polished = (*state.polished, *new)
     return replace(state, polished=polished, solutions=tuple(solutions[:MAX_SOLUTIONS]))
 
 

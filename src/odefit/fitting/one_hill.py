@@ -56,23 +56,23 @@ def with_hills(state: FitState) -> FitState:
     if not (np.isfinite(limit) and deviance.variance > 0):
         return state
     walker = _Walker(forward, state.control, sum(s.evaluations for s in state.estimate.starts))
-    kept: list[Solution] = several[:1]
+    separate: list[Solution] = several[:1]
     joined: list[Solution] = []
     slack, most = (part * limit * deviance.variance for part in (0.5 * DIP, MOST_RISE))
     for solution in several[1:]:
         highest = forward.cost(solution.vector, UNDECIDED) + slack
-        near = (k for k in kept if _rise(forward, k.vector, solution.vector) <= most)
+        near = (k for k in separate if _rise(forward, k.vector, solution.vector) <= most)
         if any(walker.joins(k.vector, solution.vector, highest) for k in near):
             joined.append(solution)
         else:
-            kept.append(solution)
+            separate.append(solution)
     uncertainty = state.uncertainty
-    if joined and uncertainty is not None and len(kept) == 1:
+    if joined and uncertainty is not None and len(separate) == 1:
         uncertainty = reaching(uncertainty, [s.vector for s in joined])
     return replace(
         state,
-        equal=tuple(s for s in state.equal if s in kept),
-        near=tuple(s for s in state.near if s in kept),
+        equal=tuple(s for s in state.equal if s in separate),
+        near=tuple(s for s in state.near if s in separate),
         uncertainty=uncertainty,
     )
 

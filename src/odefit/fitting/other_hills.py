@@ -43,19 +43,19 @@ def candidates(
     many.
     """
     exchanges = int(np.clip(budget, FEW_EXCHANGES, EXCHANGES))
-    found = [
+    ordered = [
         *other_speeds(forward, vector, fits),
         *exchanged(forward, vector, exchanges, stop),
     ]
-    found.sort(key=lambda candidate: candidate.cost)
-    return found + (off_bounds(forward.problem, vector) if budget >= MANY else [])
+    ordered.sort(key=lambda candidate: candidate.cost)
+    return ordered + (off_bounds(forward.problem, vector) if budget >= MANY else [])
 
 
 def exchanged(
     forward: ForwardMap, vector: Array, most: int, stop: Callable[[], bool]
 ) -> list[Candidate]:
     """Return answers with two unknowns of the same kind, unit and experiment exchanged."""
-    problem, found = forward.problem, []
+    problem, places = forward.problem, []
     for i, j in _exchanges(problem, vector)[: max(most, 0)]:
         place = vector.copy()
         place[[i, j]] = place[[j, i]]
@@ -65,8 +65,8 @@ def exchanged(
         at = forward.evaluate(place, UNDECIDED)
         if isinstance(at, Evaluation):
             cost, start = refitted(problem, place, at)
-            found.append(Candidate(start, cost))
-    return found
+            places.append(Candidate(start, cost))
+    return places
 
 
 def _exchanges(problem: Problem, vector: Array) -> list[tuple[int, int]]:
@@ -76,7 +76,7 @@ def _exchanges(problem: Problem, vector: Array) -> list[tuple[int, int]]:
         if unknown.kind != "noise" and problem.lower[i] >= 0:
             same = unknown.kind, unknown.experiment, unknown.parameter.unit
             groups.setdefault(same, []).append(i)
-    found: list[tuple[float, int, int]] = []
+    pairs: list[tuple[float, int, int]] = []
     for members in groups.values():
         at = np.array(members)
         first, second = (at[k] for k in np.triu_indices(len(at), 1))
@@ -84,18 +84,18 @@ def _exchanges(problem: Problem, vector: Array) -> list[tuple[int, int]]:
         unlike = np.abs(vector[first] - vector[second]) > UNLIKE * large
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = large / small  # infinite for a smaller one of zero
-        found += zip(*(one[unlike].tolist() for one in (factor, first, second)), strict=True)
-    return [(i, j) for _, i, j in sorted(found)]
+        pairs += zip(*(one[unlike].tolist() for one in (factor, first, second)), strict=True)
+    return [(i, j) for _, i, j in sorted(pairs)]
 
 
 def off_bounds(problem: Problem, vector: Array) -> list[Candidate]:
     """Return copies of the answer with one unknown moved from its bound to mid-range."""
-    found = []
+    places = []
     for k in np.flatnonzero(bounds_touched(problem, vector)):
         low, high = problem.lower[k], problem.upper[k]
         if not math.isfinite(high - low):
             continue
         place = vector.copy()
         place[k] = math.sqrt(low * high) if low > 0 else 0.5 * (low + high)
-        found.append(Candidate(place, math.inf, int(k)))
-    return found
+        places.append(Candidate(place, math.inf, int(k)))
+    return places

@@ -96,10 +96,10 @@ def with_other_optima(state: FitState) -> FitState:
     level, answer, cut = state.wanted.level, state.answer, False
     known: tuple[Start, ...] = ()
     for _ in range(ANSWERS):
-        found = other_optima(answer, state.estimate, level, state.control, known)
-        cut = cut or found.cut
-        polished = found.optima
-        first = _preferred(answer, found)
+        others = other_optima(answer, state.estimate, level, state.control, known)
+        cut = cut or others.cut
+        polished = others.optima
+        first = _preferred(answer, others)
         if first is None:
             break
         new = answer_by(answer.forward, first, state.estimate, state.control, True)
@@ -111,18 +111,18 @@ def with_other_optima(state: FitState) -> FitState:
     return replace(state, found=answer, polished=polished, solutions_cut=cut)
 
 
-def _preferred(answer: Answer, found: OtherOptima) -> Start | None:
+def _preferred(answer: Answer, others: OtherOptima) -> Start | None:
     """Return the optimum that is better than the answer, or as good and slowest, if any."""
     tolerance = CostTolerance.of(answer.forward)
-    lowest = next(iter(found.optima), answer.start)
+    lowest = next(iter(others.optima), answer.start)
     if lowest.cost < answer.start.cost and not tolerance.same(lowest, answer.start):
         return lowest
     slower = [
         s
-        for s in found.optima
-        if found.speeds.get(s.index, 1.0) < 1.0 and tolerance.same(s, answer.start)
+        for s in others.optima
+        if others.speeds.get(s.index, 1.0) < 1.0 and tolerance.same(s, answer.start)
     ]
-    return min(slower, key=lambda s: found.speeds[s.index], default=None)
+    return min(slower, key=lambda s: others.speeds[s.index], default=None)
 
 
 def _within_noise(answer: Answer, optima: Sequence[Start], level: float) -> tuple[Start, ...]:
@@ -134,12 +134,12 @@ def _within_noise(answer: Answer, optima: Sequence[Start], level: float) -> tupl
     deviance = Deviance.of(answer.forward, answer.start.vector, answer.evaluation)
     limit = deviance.limit(level)
     sizes, ignored = _closeness(answer)
-    own = answer.start.vector
+    vector = answer.start.vector
     return tuple(
         start
         for start in optima
         if deviance.at(start.cost) <= limit
-        and not close(start.vector, own, DISTANCE, sizes, ignored)
+        and not close(start.vector, vector, DISTANCE, sizes, ignored)
     )
 
 
@@ -173,21 +173,21 @@ def with_fitting(state: FitState) -> FitState:
         return state
     forward, vector, evaluation = state.at_answer
 
-    def adapted(x: Array, there: Evaluation, uncertainty: Uncertainty) -> Uncertainty:
-        wanted = state.goodness, state.wanted.intervals
-        return treated(forward, x, there, uncertainty, *wanted)
+    def adapted(x: Array, at: Evaluation, uncertainty: Uncertainty) -> Uncertainty:
+        wishes = state.goodness, state.wanted.intervals
+        return treated(forward, x, at, uncertainty, *wishes)
 
     at_best = vector, evaluation, state.uncertainty
     known = fitting_solutions(forward, at_best, [s.vector for s in several[1:]], adapted)
     described = {
         id(s): replace(
             s,
-            deviance=found.deviance,
-            weight=found.weight,
-            intervals=tuple((float(low), float(high)) for low, high in found.intervals),
+            deviance=fitting.deviance,
+            weight=fitting.weight,
+            intervals=tuple((float(low), float(high)) for low, high in fitting.intervals),
         )
-        for s, found in zip(several, known, strict=True)
-        if found is not None
+        for s, fitting in zip(several, known, strict=True)
+        if fitting is not None
     }
     return replace(state, solutions=tuple(described.get(id(s), s) for s in state.solutions))
 
@@ -257,10 +257,10 @@ def other_optima(
         speeds[number := next(numbers)] = place.speed
         if not search.from_place(place, number):
             return OtherOptima(search.optima, speeds, True)
-        found = OtherOptima(search.optima, speeds, False)
+        optima = OtherOptima(search.optima, speeds, False)
         last = k + 1 >= len(better) and (place in better or place.speed < 1.0)
-        if last and _preferred(answer, found) is not None:
-            return found  # faster motions take longer, and follow from the new answer
+        if last and _preferred(answer, optima) is not None:
+            return optima  # faster motions take longer, and follow from the new answer
     search.control, search.left = control, max(LEAST, share)
     for end in () if known else _ends(estimate):
         height = deviance.at(end.cost)

@@ -89,16 +89,16 @@ def other_speeds(
     speeds = speeds[(speeds >= within[0]) & (speeds <= within[1])]
     turn = _turn(problem, powers) if powers.periodic else None
     aliases = partial(_aliases, turn, step, (within[0], min(LENGTHS, within[1])))
-    found = scan.places(speeds, Beginning.SAME)
-    for beginning, own in ((Beginning.PHASE, 1.0), (Beginning.MIRRORED, -1.0)):
-        nearest = aliases(own, (-1, 1))
+    places = scan.places(speeds, Beginning.SAME)
+    for beginning, factor in ((Beginning.PHASE, 1.0), (Beginning.MIRRORED, -1.0)):
+        nearest = aliases(factor, (-1, 1))
         aliases_alone = beginning is Beginning.MIRRORED
         here = scan.places(nearest if aliases_alone else np.union1d(speeds, nearest), beginning)
-        found += here
+        places += here
         if any(fits(c.cost) for c in here):
             orders = range(2, ALIASES + 1)
-            found += scan.places(aliases(own, [*(-k for k in orders), *orders]), beginning)
-    return found
+            places += scan.places(aliases(factor, [*(-k for k in orders), *orders]), beginning)
+    return places
 
 
 class Beginning(Enum):
@@ -184,17 +184,22 @@ def _turn(problem: Problem, powers: Powers) -> float | None:
 
 
 def _aliases(
-    turn: float | None, step: float, limits: tuple[float, float], own: float, orders: Sequence[int]
+    turn: float | None,
+    step: float,
+    limits: tuple[float, float],
+    factor: float,
+    orders: Sequence[int],
 ) -> Array:
     """Return speeds that differ by whole cycles between measurements, and those around them.
 
-    `own` is 1, or -1 for the same motion backwards; `limits` are the slowest and the fastest speed.
+    `factor` is 1, or -1 for the same motion backwards; `limits` are the slowest and the fastest
+    speed.
     """
     if turn is None:
         return np.zeros(0)
     around = step * np.arange(-AROUND, AROUND + 1)
-    found = np.concatenate([own + k * turn + around for k in orders])
-    return np.unique(found[(found > max(limits[0], step)) & (found <= limits[1])])
+    speeds = np.concatenate([factor + k * turn + around for k in orders])
+    return np.unique(speeds[(speeds > max(limits[0], step)) & (speeds <= limits[1])])
 
 
 def _evaluations(
@@ -230,10 +235,10 @@ def _evaluations(
         times = np.column_stack([begin, begin[:, None] + np.outer(speeds, since)])
         every, inverse = np.unique(condition.t0 + times, return_inverse=True)
         at_rows: IntArray = np.asarray(inverse, dtype=np.intp).reshape(times.shape)
-        found = forward.trajectory(vector, condition.name, every)
-        if isinstance(found, Failure):
+        trajectory = forward.trajectory(vector, condition.name, every)
+        if isinstance(trajectory, Failure):
             return
-        long.append((condition, at_rows, found, initial))
+        long.append((condition, at_rows, trajectory, initial))
     for k, speed in enumerate(speeds):
         place, grown = vector * speed**powers.unknowns, speed**powers.states
         for _, rows, whole, initial in long if phased else []:
@@ -259,10 +264,10 @@ def _mirrored(
     """Return the phase at which the first measured value returns with the other slope, if any."""
     first = float(condition.times.min() - condition.t0)
     grid = condition.t0 + first + np.linspace(0.0, period, POINTS)
-    found = forward.trajectory(vector, condition.name, grid)
-    if isinstance(found, Failure):
+    trajectory = forward.trajectory(vector, condition.name, grid)
+    if isinstance(trajectory, Failure):
         return None
-    series = forward.predictions(condition, vector, found)[next(iter(condition.series))]
+    series = forward.predictions(condition, vector, trajectory)[next(iter(condition.series))]
     values = series.array(POINTS)
     above = values - values[0]
     turns = np.flatnonzero(np.diff(np.sign(above[1:-1])) != 0) + 1
@@ -280,7 +285,7 @@ def _part(
     phased: bool,
 ) -> Trajectory:
     """Return a trajectory at some of its times, the first of which becomes the start."""
-    found = replace(
+    part = replace(
         whole,
         times=condition.times,
         states=whole.states[rows[1:]],
@@ -289,17 +294,17 @@ def _part(
         algebraic_sensitivities=whole.algebraic_sensitivities[rows[1:]],
     )
     if not phased:
-        return found
+        return part
     # Derivatives by the values at the new start instead of those at the old one.
     columns = [whole.unknowns.index(number) for number in initial]
     order = [*initial.values()]
-    there = whole.sensitivities[rows[0]]
-    by_initial = np.linalg.pinv(there[:, columns])[:, order]
-    sensitivities = found.sensitivities.copy()
+    at_start = whole.sensitivities[rows[0]]
+    by_initial = np.linalg.pinv(at_start[:, columns])[:, order]
+    sensitivities = part.sensitivities.copy()
     new = sensitivities[:, :, columns] @ by_initial
-    sensitivities -= new @ there[order]
+    sensitivities -= new @ at_start[order]
     sensitivities[:, :, columns] = new
-    return replace(found, sensitivities=sensitivities)
+    return replace(part, sensitivities=sensitivities)
 
 
 def _autonomous(problem: Problem) -> bool:

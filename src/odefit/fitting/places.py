@@ -52,5 +52,5 @@ def refitted(problem: Problem, place: Array, at: Evaluation) -> tuple[float, Arr
     cost = at.cost + float(at.residuals @ along + 0.5 * along @ along)
     if abs(cost) <= ROUNDING * float(at.residuals @ at.residuals):
         cost = math.inf  # no more than the rounding of its terms
-    there = np.where(place != 0, place * np.exp(move), move)
-    return cost, np.clip(there, problem.lower, problem.upper)
+    end = np.where(place != 0, place * np.exp(move), move)
+    return cost, np.clip(end, problem.lower, problem.upper)

@@ -30,16 +30,16 @@ def with_proof(state: FitState, proof: Estimate) -> FitState:
 
     If the proof has found a better point, that becomes the answer.
     """
-    found, estimate = state.answer, state.estimate
+    present, estimate = state.answer, state.estimate
     proposed = tuple(proof.starts)
-    better = [s for s in proposed if s.cost < found.evaluation.cost]
+    better = [s for s in proposed if s.cost < present.evaluation.cost]
     starts = [replace(s, index=len(estimate.starts) + i) for i, s in enumerate(better)]
     more = replace(estimate, starts=(*estimate.starts, *starts), certificate=proof.certificate)
-    if all(CostTolerance.of(found.forward).same(s, found.start) for s in better):
+    if all(CostTolerance.of(present.forward).same(s, present.start) for s in better):
         more = replace(more, starts=estimate.starts)
     else:
-        found = answer(state.problem, more, state.control, state.wanted.polish) or found
-    return replace(state, found=found, estimate=more, proposed=proposed, unproved="")
+        present = answer(state.problem, more, state.control, state.wanted.polish) or present
+    return replace(state, found=present, estimate=more, proposed=proposed, unproved="")
 
 
 def with_region(state: FitState, proof: RegionProof) -> FitState:

@@ -27,20 +27,20 @@ def with_settling(state: FitState) -> FitState:
         variance = 1.0
     likelihood = several[0].log_likelihood is not None
     try:
-        found = settling_of(
+        measurement = settling_of(
             state.problem, [s.vector for s in several], variance, likelihood=likelihood
         )
     except InputError:
         return state  # nothing distinguishes them, or the noise allows no such plan
-    if found.distance < LEAST:
+    if measurement.distance < LEAST:
         return state
     numbers = {
-        "time": found.time,
-        "sd": found.sd,
-        "distance": found.distance,
-        "assumed": float(found.assumed),
-        **{f"solution {k}": value for k, value in enumerate(found.predictions, 1)},
+        "time": measurement.time,
+        "sd": measurement.sd,
+        "distance": measurement.distance,
+        "assumed": float(measurement.assumed),
+        **{f"solution {k}": value for k, value in enumerate(measurement.predictions, 1)},
     }
-    names = (found.observable, found.experiment, found.time_unit)
+    names = (measurement.observable, measurement.experiment, measurement.time_unit)
     notice = Notice(NoticeKind.SETTLED_BY, numbers, names)
     return replace(state, notices=(*state.notices, notice))

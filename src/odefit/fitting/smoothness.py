@@ -107,11 +107,11 @@ class _Fits:
         run = SingleShooting().run(self.forward, 0, self.vector, self.control)
         if not math.isfinite(run.objective):
             return False
-        found = self.forward.evaluate(run.vector, UNDECIDED)
-        if isinstance(found, Failure):
+        evaluation = self.forward.evaluate(run.vector, UNDECIDED)
+        if isinstance(evaluation, Failure):
             return False
-        self.vector, self.evaluation = run.vector, found
-        rows = found.information
+        self.vector, self.evaluation = run.vector, evaluation
+        rows = evaluation.information
         self.covariance = np.asarray(np.linalg.pinv(rows.T @ rows, hermitian=True))
         return True
 
@@ -138,11 +138,11 @@ class _Fits:
             return min(max(math.sqrt(squares / self.effective(name)), low), high)
         assert self.evaluation is not None
         rows = self.evaluation.information
-        found = differences_of(self.problem, self.vector, rows, name, expansion)
-        if found is None:
+        differences = differences_of(self.problem, self.vector, rows, name, expansion)
+        if differences is None:
             return sds
-        found = replace(found, adaptive=True)
-        level, tilt = found.best(FARTHEST_STEP)
+        differences = replace(differences, adaptive=True)
+        level, tilt = differences.best(FARTHEST_STEP)
         return np.clip(np.exp(level + tilt * expansion.along), low, high)
 
     def uneven(self, name: str) -> bool:
@@ -151,8 +151,8 @@ class _Fits:
         if self.evaluation is None or len(expansion.along) < FEWEST_UNEVEN:
             return False
         rows = self.evaluation.information
-        found = differences_of(self.problem, self.vector, rows, name, expansion)
-        return found is not None and found.gain(FARTHEST_STEP) > UNEVEN_GAIN
+        differences = differences_of(self.problem, self.vector, rows, name, expansion)
+        return differences is not None and differences.gain(FARTHEST_STEP) > UNEVEN_GAIN
 
     def left_out(self) -> float:
         """Return the squared leave-one-out residuals."""
@@ -160,8 +160,8 @@ class _Fits:
         measured = self.problem.size
         rows = self.evaluation.jacobian[:measured]
         leverage = np.einsum("ij,jk,ik->i", rows, self.covariance, rows)
-        kept = np.maximum(1.0 - leverage, 1e-6)
-        return float(np.sum((self.evaluation.residuals[:measured] / kept) ** 2))
+        remainders = np.maximum(1.0 - leverage, 1e-6)
+        return float(np.sum((self.evaluation.residuals[:measured] / remainders) ** 2))
 
 
 def chosen_smoothness(problem: Problem, start: Array | None, control: Control) -> Smoothness:
@@ -170,37 +170,37 @@ def chosen_smoothness(problem: Problem, start: Array | None, control: Control) -
     `start` gives initial values of the unknowns, shape (n,); None for the problem's guess.
     """
     functions = problem.given.unknown_functions
-    wanted = {
+    criteria = {
         n: str(e.function.smooth)
         for n, e in functions.items()
         if e.function.smooth in CRITERIA and any(u.name in e.penalised for u in problem.unknowns)
     }
-    if not wanted:
+    if not criteria:
         return Smoothness(problem)
     forward = ForwardMap(problem)
-    _refuse_unknown_noise(forward, wanted)
-    begun = {n: _sds(problem, n) for n in wanted}
+    _refuse_unknown_noise(forward, criteria)
+    begun = {n: _sds(problem, n) for n in criteria}
     fits = _begin(problem, forward, start, begun, control)
     if fits is None:
         return Smoothness(problem)  # the search reports the reason
     sds: dict[str, float | Array] = dict(begun)
-    for name in [n for n, how in wanted.items() if how != "adaptive"]:
+    for name in [n for n, how in criteria.items() if how != "adaptive"]:
         sds[name] = float(begun[name][0])
-    for name in [n for n, how in wanted.items() if how == "cv"]:
+    for name in [n for n, how in criteria.items() if how == "cv"]:
         sds[name] = _cross_validated(fits, name, sds, control)
-    by_likelihood = [n for n, how in wanted.items() if how != "cv"]
+    by_likelihood = [n for n, how in criteria.items() if how != "cv"]
     steps, settled = _fixed_point(fits, by_likelihood, sds, begun, control)
     fits.at(sds)
-    uneven = [n for n, how in wanted.items() if how == "reml" and fits.uneven(n)]
+    uneven = [n for n, how in criteria.items() if how == "reml" and fits.uneven(n)]
     if uneven and settled:
         for name in uneven:
-            wanted[name] = "adaptive"
+            criteria[name] = "adaptive"
             sds[name] = np.full(len(begun[name]), sds[name])
         more, settled = _fixed_point(fits, by_likelihood, sds, begun, control)
         steps += more
         fits.at(sds)
     notices = []
-    for name, how in wanted.items():
+    for name, how in criteria.items():
         along = _sds(fits.problem, name)
         numbers = {
             "sd": float(along[0]),
@@ -220,9 +220,9 @@ def with_sds(problem: Problem, sds: Mapping[str, float | Array]) -> Problem:
     They are one number for a function, or one for each of its differences, shape (q,).
     """
     changed: dict[str, Parameter] = {}
-    for name, given in sds.items():
+    for name, function_sds in sds.items():
         keys = problem.given.unknown_functions[name].penalised
-        for key, sd in zip(keys, np.broadcast_to(given, len(keys)), strict=True):
+        for key, sd in zip(keys, np.broadcast_to(function_sds, len(keys)), strict=True):
             old = problem.parameters[key]
             if old.prior is not None:
                 changed[key] = replace(old, prior=Prior(0.0, float(sd)))
@@ -242,9 +242,9 @@ def _sds(problem: Problem, name: str) -> Array:
     return np.array(sds)
 
 
-def _refuse_unknown_noise(forward: ForwardMap, wanted: Mapping[str, str]) -> None:
+def _refuse_unknown_noise(forward: ForwardMap, criteria: Mapping[str, str]) -> None:
     """Refuse problems whose noise does not say how closely a function should follow the data."""
-    names = ", ".join(wanted)
+    names = ", ".join(criteria)
     if not (forward.given_noise or forward.likelihood):
         raise InputError(
             f"[inputs] {names}: the smoothness follows from the noise of the data, which is not "
@@ -252,7 +252,7 @@ def _refuse_unknown_noise(forward: ForwardMap, wanted: Mapping[str, str]) -> Non
             "no smooth"
         )
     problem = forward.problem
-    if "cv" in wanted.values() and any(u.key.endswith("_sd") for u in problem.unknowns):
+    if "cv" in criteria.values() and any(u.key.endswith("_sd") for u in problem.unknowns):
         raise InputError(
             f'[inputs] {names}: smooth = "cv" needs noise of known size; take '
             'smooth = "reml" where it is estimated'

@@ -93,7 +93,7 @@ def distinct_solutions(
         else:
             distinct.append(end)
             hits.append(1)
-    found = []
+    solutions = []
     choice = UNDECIDED
     for start, count in list(zip(distinct, hits, strict=True))[:MAX_SOLUTIONS]:
         if start is best:
@@ -102,8 +102,8 @@ def distinct_solutions(
             evaluation, _ = evaluated(forward, start, estimate, choice)
         choice = evaluation.choice
         if isinstance(evaluation, Evaluation):
-            found.append(solution(forward.problem, start, evaluation, max(count, 1)))
-    return tuple(found)
+            solutions.append(solution(forward.problem, start, evaluation, max(count, 1)))
+    return tuple(solutions)
 
 
 def _on_one_hill(
@@ -158,21 +158,21 @@ def indistinguishable_solutions(
 
     forward = answer.forward
     problem, vector = forward.problem, answer.start.vector
-    found = same_outputs(
+    counted = same_outputs(
         problem, vector, COUNT_WORK, SEARCH_WORK, seed=control.seed, stop=control.should_stop
     )
-    if found is None:
+    if counted is None:
         return None, tuple(solutions)
     best = solutions[0]
     tolerance = CostTolerance.of(forward)
-    groups = found.groups or (
-        GroupOfOutputs((), problem.keys, found.possible, found.found, len(found.real)),
+    groups = counted.groups or (
+        GroupOfOutputs((), problem.keys, counted.possible, counted.found, len(counted.real)),
     )
     equal: list[Solution] = []
     outside: list[dict[str, float]] = []
     within: dict[str, int] = {}
     numbers = np.ones(3, dtype=object)  # possible, found and real solutions, over all groups
-    rows = iter(found.real)
+    rows = iter(counted.real)
     for group in groups:
         here = Counter[str]()
         for other in itertools.islice(rows, group.real):
@@ -204,7 +204,7 @@ def indistinguishable_solutions(
         int(numbers[1]),
         real=int(numbers[2]),
         outside=tuple(outside),
-        groups=within if found.groups else {},
+        groups=within if counted.groups else {},
     )
     return count, (best, *equal, *rest)[:MAX_SOLUTIONS]
 
@@ -271,18 +271,18 @@ def ambiguity(
 
 def _alternatives(problem: Problem, solutions: Sequence[Solution]) -> dict[str, int]:
     """Return the number of values of each group of experiments in some solutions, if above one."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     sizes = expected_sizes(problem)
     for part in separate_parts(problem):
-        own = part.own
+        columns = part.own
         distinct: list[Array] = []
         for s in solutions:
-            values = s.vector[own]
-            if not any(close(values, d, SOLUTION_DISTANCE, sizes[own]) for d in distinct):
+            values = s.vector[columns]
+            if not any(close(values, d, SOLUTION_DISTANCE, sizes[columns]) for d in distinct):
                 distinct.append(values)
         if len(distinct) > 1:
-            found[", ".join(part.names)] = len(distinct)
-    return found
+            numbers[", ".join(part.names)] = len(distinct)
+    return numbers
 
 
 def number_within(

@@ -60,26 +60,28 @@ def speed_powers(forward: ForwardMap, vector: Array) -> Powers | None:
     period, repeats = math.nan, []
     for condition in forward.problem.conditions:
         grid = _grid(condition)
-        found = forward.trajectory(vector, condition.name, grid)
-        if isinstance(found, Failure):
+        trajectory = forward.trajectory(vector, condition.name, grid)
+        if isinstance(trajectory, Failure):
             return None
         since = (grid - condition.t0)[:, None]
-        slopes = _slopes(forward, condition, vector, found.states)
-        columns = np.zeros((*found.states.shape, len(vector)))
-        columns[:, :, list(found.unknowns)] = found.sensitivities
-        along.append((found.states, columns * vector, since * slopes))
-        middle, crossings = _crossings(found.states)
+        slopes = _slopes(forward, condition, vector, trajectory.states)
+        columns = np.zeros((*trajectory.states.shape, len(vector)))
+        columns[:, :, list(trajectory.unknowns)] = trajectory.sensitivities
+        along.append((trajectory.states, columns * vector, since * slopes))
+        middle, crossings = _crossings(trajectory.states)
         if 0.5 * crossings.max(initial=0) > cycles:
             most = int(np.argmax(crossings))
             cycles = 0.5 * float(crossings[most])
             period = _period(grid, middle[:, most], slopes[:, most])
             period = period if math.isfinite(period) else (grid[-1] - grid[0]) / cycles
-        repeats.append(_repeats(grid, found.states, period))
+        repeats.append(_repeats(grid, trajectory.states, period))
         # The observables move with the states as along a short step of the motion.
         short = STEP * (condition.end - condition.t0)
-        moved = [replace(found, states=found.states + d * short * slopes) for d in (-1, 1)]
+        moved = [
+            replace(trajectory, states=trajectory.states + d * short * slopes) for d in (-1, 1)
+        ]
         before, after = (forward.predictions(condition, vector, m) for m in moved)
-        every = forward.predictions(condition, vector, found)
+        every = forward.predictions(condition, vector, trajectory)
         for name in condition.series:
             output = every[name]
             values = output.array(len(grid))
@@ -116,8 +118,8 @@ def _repeats(times: Array, states: Array, period: float) -> bool:
     if not len(later) > 1:
         return False
     sizes = np.ptp(states, axis=0)
-    there = np.array([np.interp(later, times, column) for column in states.T]).T
-    return bool((np.abs(there - states[: len(later)]) <= REPEATED * sizes).all())
+    later_states = np.array([np.interp(later, times, column) for column in states.T]).T
+    return bool((np.abs(later_states - states[: len(later)]) <= REPEATED * sizes).all())
 
 
 def _halves(powers: Array) -> Array:
@@ -136,10 +138,12 @@ def _cycles(forward: ForwardMap, vector: Array) -> float:
     for condition in forward.problem.conditions:
         if not condition.end > condition.t0:
             return 0.0
-        found = forward.trajectory(vector, condition.name, _grid(condition), sensitivities=False)
-        if isinstance(found, Failure):
+        trajectory = forward.trajectory(
+            vector, condition.name, _grid(condition), sensitivities=False
+        )
+        if isinstance(trajectory, Failure):
             return 0.0
-        most = max(most, 0.5 * float(_crossings(found.states)[1].max(initial=0)))
+        most = max(most, 0.5 * float(_crossings(trajectory.states)[1].max(initial=0)))
     return most
 
 

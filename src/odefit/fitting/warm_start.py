@@ -58,12 +58,12 @@ class WarmStart:
         """
         began = time.perf_counter()
         if self.nodes is None:
-            found = ForwardMap(problem).evaluate_cost(self.vector, UNDECIDED)
+            outcome = ForwardMap(problem).evaluate_cost(self.vector, UNDECIDED)
         else:
             from odefit.methods.shooting.node_evaluation import evaluate_nodes  # rarely needed
 
             at_nodes = evaluate_nodes(problem, self.vector, self.nodes)
-            found = at_nodes if isinstance(at_nodes, Failure) else at_nodes[0]
+            outcome = at_nodes if isinstance(at_nodes, Failure) else at_nodes[0]
         route = Route(
             name=GIVEN_START,
             starts=1,
@@ -71,10 +71,10 @@ class WarmStart:
             hits=0,
             objective=math.inf,
             seconds=time.perf_counter() - began,
-            message=f"cannot be integrated: {found}",
+            message=f"cannot be integrated: {outcome}",
         )
         routes = _routes(problem, method, estimate)
-        if isinstance(found, Failure):
+        if isinstance(outcome, Failure):
             return replace(estimate, routes=(*routes, route))
         status, best = estimate.status, estimate.best
         if status in (Status.CONVERGED, Status.FAILED):
@@ -83,12 +83,12 @@ class WarmStart:
             index=max((s.index for s in estimate.starts), default=-1) + 1,
             start=self.vector,
             vector=self.vector,
-            objective=found.objective,
+            objective=outcome.objective,
             status=Status.NOT_CONVERGED if best is None else status,
             message="the given start, unchanged",
             evaluations=1,
             seconds=route.seconds,
-            cost=found.cost,
+            cost=outcome.cost,
             nodes=self.nodes,
         )
         as_good = best is not None and CostTolerance.of(ForwardMap(problem)).same(end, best)
@@ -167,11 +167,11 @@ def _from_result(problem: Problem, result: ResultData, place: str) -> WarmStart:
     return _made(problem, values, known, place, _fitting(best.nodes, problem, result.problem))
 
 
-def _from_values(problem: Problem, given: Mapping[str, Any]) -> WarmStart:
+def _from_values(problem: Problem, by_key: Mapping[str, Any]) -> WarmStart:
     issues = Issues()
     known = {*problem.keys, *problem.parameters, *problem.model.states}
     values: dict[str, float] = {}
-    for key, value in given.items():
+    for key, value in by_key.items():
         if key not in known and str(key).partition("[")[0] not in known:
             near = did_you_mean(str(key), problem.keys)
             issues.error("start", f"there is no unknown {key!r}{near}")
@@ -179,7 +179,7 @@ def _from_values(problem: Problem, given: Mapping[str, Any]) -> WarmStart:
         number = finite_number(value, f"start {key}", issues)
         if number is not None:
             values[str(key)] = number
-    if not given:
+    if not by_key:
         issues.error("start", "expected at least one value")
     issues.raise_errors()
     return _made(problem, values, {}, "start", None)
@@ -231,9 +231,9 @@ def _made(
 
 def _held(problem: Problem, name: str) -> bool:
     """Return the remark on a parameter or initial value that the problem holds fixed, if any."""
-    given: list[object] = [problem.parameters.get(name), problem.initial.get(name)]
-    given += [e.initial.get(name) for e in problem.experiments]
-    return any(isinstance(p, Parameter) and p.fixed is not None for p in given)
+    entries: list[object] = [problem.parameters.get(name), problem.initial.get(name)]
+    entries += [e.initial.get(name) for e in problem.experiments]
+    return any(isinstance(p, Parameter) and p.fixed is not None for p in entries)
 
 
 def _value_of(

@@ -87,10 +87,10 @@ def _labelled(estimate: Estimate, control: Control) -> Estimate:
     )
 
 
-def with_cause(message: str, told: Cause | None, control: Control) -> str:
+def with_cause(message: str, named: Cause | None, control: Control) -> str:
     """Return a message with the cause of an early end, unless it names that already."""
     cause = control.cause
-    if cause is None or cause is told:
+    if cause is None or cause is named:
         return message
     interrupted = control.interrupted
     details = interrupted.details if isinstance(interrupted, Interruption) else ""
@@ -106,8 +106,11 @@ def first_point(forward: ForwardMap, count: int, control: Control, index: int) -
     """Return the guess, or one of `count` points, without any search; None if all fail."""
     began = time.perf_counter()
     problem = forward.problem
-    given = guess(problem)
-    for point in [*([] if given is None else [given]), *sample(problem, 0, count, control.seed)]:
+    guessed = guess(problem)
+    for point in [
+        *([] if guessed is None else [guessed]),
+        *sample(problem, 0, count, control.seed),
+    ]:
         vector = np.clip(point, problem.lower, problem.upper)
         evaluation = forward.evaluate_cost(vector, UNDECIDED)
         if not isinstance(evaluation, Failure) and np.isfinite(evaluation.cost):

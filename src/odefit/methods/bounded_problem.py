@@ -54,7 +54,7 @@ class BoundedProblem:
     @classmethod
     def of(
         cls,
-        given: Problem,
+        original: Problem,
         bounds: GivenBounds,
         control: Control,
         seconds: float,
@@ -66,16 +66,16 @@ class BoundedProblem:
         `others` may have bounds besides the unknowns. Raises InputError if bounds are missing or
         name something unknown, or if no bound of the objective is known for the noise.
         """
-        refuse_integrated_features(given, "a method that proves bounds")
-        require_squares(given)
-        check_names(given, bounds, others)
+        refuse_integrated_features(original, "a method that proves bounds")
+        require_squares(original)
+        check_names(original, bounds, others)
         began, work = time.perf_counter(), math.inf
         if control.deadline is None and isinstance(seconds, CountedSeconds):
             work = seconds.operations
         elif control.deadline is None:
             control = control.ending_in(seconds)
-        problem = with_bounds(given, finite_bounds(given, bounds))
-        return cls(given, problem, control, engine, began, work)
+        problem = with_bounds(original, finite_bounds(original, bounds))
+        return cls(original, problem, control, engine, began, work)
 
     @property
     def bounds(self) -> Array:
@@ -103,8 +103,8 @@ class BoundedProblem:
     @property
     def assumed(self) -> dict[str, tuple[float, float]]:
         """The bounds of unknowns, by key, that differ from those of the given problem."""
-        given = np.column_stack([self.given.lower, self.given.upper])
-        same = (given == self.bounds).all(axis=1)
+        limits = np.column_stack([self.given.lower, self.given.upper])
+        same = (limits == self.bounds).all(axis=1)
         return {
             key: (float(low), float(high))
             for key, (low, high), equal in zip(self.given.keys, self.bounds, same, strict=True)
@@ -129,14 +129,14 @@ def require_squares(problem: Problem) -> None:
             noise = problem.noise.get(name, Noise())
             if noise.gaussian and series.censored is None:
                 continue
-            what = "censored values" if noise.gaussian else noise.choice
+            feature = "censored values" if noise.gaussian else noise.choice
             raise InputError(
-                f"noise.{name}, {what}: only sums of squares can be bounded, which belong to "
+                f"noise.{name}, {feature}: only sums of squares can be bounded, which belong to "
                 "normal noise; use another method, such as the default, which proves nothing"
             )
 
 
-def finite_bounds(problem: Problem, given: GivenBounds) -> Array:
+def finite_bounds(problem: Problem, asked: GivenBounds) -> Array:
     """Return finite bounds of all unknowns, shape (n, 2).
 
     Accepted proposals also replace a lower bound of at most zero if zero is impossible. Raises
@@ -146,7 +146,7 @@ def finite_bounds(problem: Problem, given: GivenBounds) -> Array:
     proposed = _proposals(problem)
     missing = []
     for k, key in enumerate(problem.keys):
-        given_bounds = given.get(key) if isinstance(given, Mapping) else None
+        given_bounds = asked.get(key) if isinstance(asked, Mapping) else None
         if given_bounds is not None:
             bounds[k] = max(bounds[k, 0], given_bounds[0]), min(bounds[k, 1], given_bounds[1])
             if bounds[k, 0] > bounds[k, 1]:
@@ -154,10 +154,10 @@ def finite_bounds(problem: Problem, given: GivenBounds) -> Array:
                     f"bounds, {key!r}: {tuple(given_bounds)} does not overlap with the "
                     f"problem's own bounds, {problem.lower[k]:g} to {problem.upper[k]:g}"
                 )
-        at_zero = given == "propose" and bounds[k, 0] <= 0.0 < proposed[k][0]
+        at_zero = asked == "propose" and bounds[k, 0] <= 0.0 < proposed[k][0]
         if np.isfinite(bounds[k]).all() and not at_zero:
             continue
-        if given == "propose":
+        if asked == "propose":
             free = ~np.isfinite(bounds[k]) | np.array([at_zero, False])
             bounds[k] = np.where(free, proposed[k], bounds[k])
         else:
@@ -212,15 +212,15 @@ def with_bounds(problem: Problem, bounds: Array) -> Problem:
     return bounded
 
 
-def check_bounds(owner: str, given: Any) -> None:
+def check_bounds(owner: str, asked: Any) -> None:
     """Refuse an unusable value of the option `bounds` of the method `owner`."""
-    if given is None or given == "propose":
+    if asked is None or asked == "propose":
         return
-    if not isinstance(given, Mapping):
+    if not isinstance(asked, Mapping):
         raise InputError(
-            f'{owner}, bounds: expected {{"name": (lower, upper)}} or "propose", got {given!r}'
+            f'{owner}, bounds: expected {{"name": (lower, upper)}} or "propose", got {asked!r}'
         )
-    for name, pair in given.items():
+    for name, pair in asked.items():
         place = f"{owner}, bounds, {name!r}"
         if not isinstance(pair, Sequence) or len(pair) != 2:
             raise InputError(f"{place}: expected (lower, upper), got {pair!r}")
@@ -230,13 +230,13 @@ def check_bounds(owner: str, given: Any) -> None:
             raise InputError(f"{place}: the lower bound is above the upper bound, got {pair!r}")
 
 
-def check_names(problem: Problem, given: GivenBounds, others: Sequence[str] = ()) -> None:
+def check_names(problem: Problem, asked: GivenBounds, others: Sequence[str] = ()) -> None:
     """Refuse bounds of names that neither the problem nor `others` have; list all of them."""
-    if not isinstance(given, Mapping):
+    if not isinstance(asked, Mapping):
         return
     known = [*problem.keys, *others]
     wrong = [
-        f"bounds: there is no {name!r}{one_of(name, known)}" for name in given if name not in known
+        f"bounds: there is no {name!r}{one_of(name, known)}" for name in asked if name not in known
     ]
     if wrong:
         raise InputError(wrong)

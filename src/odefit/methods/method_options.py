@@ -126,11 +126,11 @@ def configured(name: str | None, options: Mapping[str, Any], texts: Iterable[str
     See :func:`odefit.methods.registry.make_method` and :func:`settings`.
     """
     method = make_method(name, options)
-    given = settings(name or DEFAULT_METHOD, texts)
-    twice = [key for key in given if options.get(key) is not None]
+    from_texts = settings(name or DEFAULT_METHOD, texts)
+    twice = [key for key in from_texts if options.get(key) is not None]
     if twice:
         raise InputError(f"--set: {twice[0]} is also given as --{twice[0]}; keep one of them")
-    changed: Method = replace(method, **given) if given else method  # type: ignore[type-var]
+    changed: Method = replace(method, **from_texts) if from_texts else method  # type: ignore[type-var]
     return changed
 
 
@@ -204,8 +204,8 @@ def _parts(hint: Any) -> dict[str, Callable[[], Any]]:
         return {}
     if not getattr(hint, "_is_protocol", False):
         return {name: part for name, part in _all_parts().items() if isinstance(part(), hint)}
-    given = {*vars(hint), *vars(hint).get("__annotations__", {})}
-    asked = {name for name in given if not name.startswith("_")}
+    attributes = {*vars(hint), *vars(hint).get("__annotations__", {})}
+    asked = {name for name in attributes if not name.startswith("_")}
     offered = {n: method_class(e) for n, e in METHODS.items()} if "run" in asked else _all_parts()
     return {name: part for name, part in offered.items() if all(hasattr(part(), a) for a in asked)}
 

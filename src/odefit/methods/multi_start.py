@@ -141,10 +141,10 @@ class MultiStart(Method):
         kept. The search is repeated up to :data:`MAX_RETRIES` times while that helps. Unknowns that
         the method eliminates have no start values to draw.
         """
-        kept = self._projection(forward).kept
+        columns = self._projection(forward).kept
         best = self.method.run(forward, index, self.start_point(forward, index, control), control)
         for retry in range(MAX_RETRIES):
-            loose = _at_bounds(forward.problem, best, kept)
+            loose = _at_bounds(forward.problem, best, columns)
             if best.exact or best.status is Status.FAILED or not loose.any():
                 break
             if control.should_stop():
@@ -181,10 +181,10 @@ class MultiStart(Method):
     def start_point(self, forward: ForwardMap, index: int, control: Control) -> Array:
         """Return the point of start `index`: the guess first, then the best of a few points."""
         problem = forward.problem
-        given = guess(problem) if self.first is None else np.array(self.first)
-        if given is not None:
+        guessed = guess(problem) if self.first is None else np.array(self.first)
+        if guessed is not None:
             if index == 0:
-                return given
+                return guessed
             index -= 1
         size = STARTS_PER_DESIGN * self.most_screened
         points = sample(problem, index // STARTS_PER_DESIGN, size, control.seed, self.design)
@@ -306,15 +306,15 @@ def _scatter(values: Array) -> float:
     return float(np.median(np.abs(np.diff(values, 6)))) / math.sqrt(924.0)
 
 
-def _at_bounds(problem: Problem, end: Start, kept: IntArray) -> BoolArray:
+def _at_bounds(problem: Problem, end: Start, columns: IntArray) -> BoolArray:
     """Return which unknowns are at a bound, or belong to the same experiment as one that is.
 
-    Only `kept` unknowns count, not eliminated ones.
+    Only `columns` unknowns count, not eliminated ones.
     """
     touched = np.zeros(len(problem.unknowns), dtype=bool)
     if not math.isfinite(end.cost):
         return touched
-    touched[kept] = bounds_touched(problem, end.vector)[kept]
+    touched[columns] = bounds_touched(problem, end.vector)[columns]
     owners = [u.experiment for u in problem.unknowns]
     caught = {owner for owner, at in zip(owners, touched, strict=True) if at and owner is not None}
     return np.asarray(touched | np.array([owner in caught for owner in owners], dtype=bool))

@@ -66,38 +66,38 @@ def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool)
     forward = ForwardMap(problem)
     ends = list(_distinct_ends(forward, estimate))
     reason = ""
-    found: Answer | None = None
+    best_so_far: Answer | None = None
     for number, end in enumerate(ends):
         tried = answer_by(forward, end, estimate, control, polish)
         if isinstance(tried, Answer):
-            found = tried
+            best_so_far = tried
             break
         if number == 0:
             reason = str(tried)
         if control.should_stop() and number:
             break
-    if not ends or (found is not None and found.start.index == ends[0].index):
-        return found
+    if not ends or (best_so_far is not None and best_so_far.start.index == ends[0].index):
+        return best_so_far
     best = ends[0]
-    same = found is not None and CostTolerance.of(forward).same(found.start, best)
+    same = best_so_far is not None and CostTolerance.of(forward).same(best_so_far.start, best)
     if not same and best.nodes is None:
         for other, how in other_integrations(problem, best.vector, control.should_stop):
             tried = answer_by(other, best, estimate, control, polish)
             if isinstance(tried, Answer) and (
-                found is None or tried.evaluation.cost < found.evaluation.cost
+                best_so_far is None or tried.evaluation.cost < best_so_far.evaluation.cost
             ):
                 return replace(
                     tried,
                     warning="The best end of the search cannot be integrated at full accuracy "
                     f"({reason}): the answer was integrated by {how}",
                 )
-    if found is None:
+    if best_so_far is None:
         return None
     return replace(
-        found,
+        best_so_far,
         warning="The best end of the search cannot be integrated at full accuracy "
         f"({reason}): the answer is the best that can be, whose objective is "
-        f"{found.evaluation.objective:.6g} instead of {best.objective:.6g}",
+        f"{best_so_far.evaluation.objective:.6g} instead of {best.objective:.6g}",
     )
 
 
@@ -144,8 +144,8 @@ def evaluated(
     if start.nodes is None:
         return forward.evaluate(start.vector, choice), 0.0
     assert estimate.evaluate_nodes is not None, "a method that ends on nodes evaluates them"
-    found = estimate.evaluate_nodes(forward.problem, start.vector, start.nodes)
-    return (found, math.nan) if isinstance(found, Failure) else found
+    at_nodes = estimate.evaluate_nodes(forward.problem, start.vector, start.nodes)
+    return (at_nodes, math.nan) if isinstance(at_nodes, Failure) else at_nodes
 
 
 def _distinct_ends(forward: ForwardMap, estimate: Estimate) -> Iterator[Start]:

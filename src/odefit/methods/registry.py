@@ -144,13 +144,13 @@ def make_method(
             f"Methods are: {', '.join(METHODS)}"
         )
     entry = METHODS[name or DEFAULT_METHOD]
-    given = {key: value for key, value in (options or {}).items() if value is not None}
-    for option in given:
+    chosen = {key: value for key, value in (options or {}).items() if value is not None}
+    for option in chosen:
         if option in entry.options:
             continue
         if option == "starts":
             raise InputError(f"--starts: {entry.without_starts}")
         owners = [e.name for e in METHODS.values() if option in e.options]
         raise InputError(f"--{option}: is an option of --method {' or '.join(owners)}")
-    method: Method = getattr(import_module(entry.module), entry.class_name)(**given)
+    method: Method = getattr(import_module(entry.module), entry.class_name)(**chosen)
     return method

@@ -146,13 +146,13 @@ def descend(
         least=MIN_LIKELIHOOD_GAIN if forward.likelihood else 0.0,
         noisy=forward.likelihood,
     )
-    kept, scaling = cost.projection.kept, cost.scaling
+    columns, scaling = cost.projection.kept, cost.scaling
     at = cost if evaluate is None else evaluate
     bounds = cost.lower, cost.upper
-    sizes = scaling.least_sizes(forward.problem)[kept]
+    sizes = scaling.least_sizes(forward.problem)[columns]
     if switches(forward.problem, forward.field):
         return minimise_past_kinks(at, cost.start, *bounds, tolerances, stop, sizes)
-    inside = interior and scaling.comparable(kept)
+    inside = interior and scaling.comparable(columns)
     return minimise(at, cost.start, *bounds, tolerances, stop, sizes=sizes, interior=inside)
 
 
@@ -179,9 +179,9 @@ class LocalCost:
         self.last_failure: Failure | None = None
         self.choice: EngineChoice = UNDECIDED
         self._start = self.scaling.coordinates(start)
-        kept = projection.kept
-        self.start = self._start[kept]
-        self.lower, self.upper = self.scaling.lower[kept], self.scaling.upper[kept]
+        columns = projection.kept
+        self.start = self._start[columns]
+        self.lower, self.upper = self.scaling.lower[columns], self.scaling.upper[columns]
 
     def __call__(self, coordinates: Array) -> _Scaled | None:
         vector = self._natural(coordinates)

@@ -65,16 +65,16 @@ def with_guess(problem: Problem, vector: Array) -> Problem:
     return guessed
 
 
-def chosen(problem: Problem, given: Mapping[str, float] | None, seed: int = 0) -> Array:
+def chosen(problem: Problem, values: Mapping[str, float] | None, seed: int = 0) -> Array:
     """Return the start values of a single start: the guess, or a first sample if there is none.
 
-    Values by name in `given` replace those; names other than unknowns are ignored.
+    Values by name in `values` replace those; names other than unknowns are ignored.
     """
     base = guess(problem)
     if base is None:
         base = sample(problem, 0, 1, seed)[0]
-    given = given or {}
-    return np.array([given.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
+    values = values or {}
+    return np.array([values.get(k, v) for k, v in zip(problem.keys, base, strict=True)])
 
 
 def sample(

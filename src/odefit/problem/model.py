@@ -119,44 +119,40 @@ class Model:
         arrays: Iterable[str] = (),
         issues: Issues | None = None,
     ) -> None:
-        issue_list = Issues() if issues is None else issues
-        split = without_unknown(inputs, definitions, issue_list)
+        noted = Issues() if issues is None else issues
+        split = without_unknown(inputs, definitions, noted)
         tables = {
             "ode": ode, "algebraic": algebraic, "observables": observables, "constants": constants,
             "inputs": split.inputs, "functions": functions, "definitions": split.definitions,
             "reactions": reactions, "compartments": compartments,
         }  # fmt: skip
-        written = written_out(tables, arrays, issue_list)
-        plain, observables, notation = (
-            written.tables,
-            written.tables["observables"],
-            written.notation,
-        )
-        object.__setattr__(self, "notation", notation)
-        parsed_ode = _parse_all("[ode]", plain["ode"], issue_list)
-        wrong = issue_list.has_errors("[ode]") or issue_list.has_errors("[reactions]")
+        written = written_out(tables, arrays, noted)
+        plain, observables = written.tables, written.tables["observables"]
+        object.__setattr__(self, "notation", written.notation)
+        parsed_ode = _parse_all("[ode]", plain["ode"], noted)
+        wrong = noted.has_errors("[ode]") or noted.has_errors("[reactions]")
         if not parsed_ode and not wrong:
-            issue_list.error(
+            noted.error(
                 "[ode]",
                 'no equation; write a line such as x = "-k*x" for every state, or [reactions]',
             )
         if not observables:
             observables = {s: Expression(str(s), (Instruction("name", s),)) for s in parsed_ode}
-        observables = observed(observables, split.functions, notation.written_out, issue_list)
+        observables = observed(observables, split.functions, written.notation.written_out, noted)
         fields: dict[str, dict[str, Any]] = {
             "ode": parsed_ode,
-            "observables": _parse_all("[observables]", observables, issue_list),
-            "algebraic": _parse_all("[algebraic]", plain["algebraic"], issue_list),
-            "constants": _numbers("[constants]", plain["constants"], issue_list),
-            "inputs": _interpolations("[inputs]", plain["inputs"], issue_list),
+            "observables": _parse_all("[observables]", observables, noted),
+            "algebraic": _parse_all("[algebraic]", plain["algebraic"], noted),
+            "constants": _numbers("[constants]", plain["constants"], noted),
+            "inputs": _interpolations("[inputs]", plain["inputs"], noted),
             "unknown_functions": dict(split.functions),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, MappingProxyType(value))
-        self._check_names(issue_list)
-        self._check_index(issue_list)
+        self._check_names(noted)
+        self._check_index(noted)
         if issues is None:
-            issue_list.raise_errors()
+            noted.raise_errors()
 
     @classmethod
     def from_sbml(

@@ -319,10 +319,8 @@ def _found(
         "Integration", [bulleted(Text(t)) for t in _integration(problem, forward, analysis)]
     )
     if problem.unknowns:
-        yield from _section(
-            "What the data can determine",
-            [bulleted(Text(t)) for t in _determined(problem, analysis)],
-        )
+        texts = [bulleted(Text(text)) for text in _determined(problem, analysis)]
+        yield from _section("What the data can determine", texts)
 
 
 def _integration(problem: Problem, forward: ForwardMap, analysis: Identifiability) -> Iterator[str]:
@@ -414,9 +412,8 @@ def _determined(problem: Problem, analysis: Identifiability) -> Iterator[str]:
     if analysis.sometimes:
         least = min(analysis.sometimes.values())
         yield (
-            f"At some of the points ({len(analysis.usable) - least} at most) without "
-            f"effect: {some(list(analysis.sometimes))}. The data cannot distinguish "
-            "values in such a region."
+            f"At some points ({len(analysis.usable) - least} at most) without effect: "
+            f"{some(list(analysis.sometimes))}. There the data cannot distinguish values."
         )
     if analysis.scatter:
         yield f"From how the residuals scatter: {', '.join(analysis.scatter)}."

@@ -348,7 +348,7 @@ def _of_pieces(part: Functional, pieces: Pieces) -> tuple[float, Array]:
 def _breaks(condition: Condition) -> Array:
     """Return the times at which a curve may have corners or jumps."""
     events = [time for time, _ in condition.events]
-    corners = [given.corners for given in condition.inputs.values()]
+    corners = [signal.corners for signal in condition.inputs.values()]
     return np.unique(np.concatenate([np.asarray(events, dtype=float), *corners]))
 
 

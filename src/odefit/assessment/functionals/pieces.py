@@ -120,10 +120,10 @@ class Pieces:
     def _roots(coefficients: Array) -> list[float]:
         """Return the zeros of a series within its piece, in their order."""
         size = np.abs(coefficients).max(initial=0.0)
-        kept = np.flatnonzero(np.abs(coefficients) > 1e-15 * size)
-        if size == 0 or not len(kept) or kept[-1] == 0:
+        significant = np.flatnonzero(np.abs(coefficients) > 1e-15 * size)
+        if size == 0 or not len(significant) or significant[-1] == 0:
             return []
-        roots = chebyshev.chebroots(coefficients[: kept[-1] + 1])
+        roots = chebyshev.chebroots(coefficients[: significant[-1] + 1])
         real = roots[np.abs(roots.imag) < 1e-8].real
         return sorted(np.clip(real[np.abs(real) <= 1.0 + EDGE], -1.0, 1.0).tolist())
 
@@ -163,13 +163,13 @@ def pieces_of(
     while len(todo):
         times = (todo.mean(axis=1)[:, None] + 0.5 * np.diff(todo, axis=1) * POINTS).ravel()
         unique, places = np.unique(times, return_inverse=True)
-        found = curve(unique)
-        if found is None or not np.isfinite(found[0]).all():
+        at_nodes = curve(unique)
+        if at_nodes is None or not np.isfinite(at_nodes[0]).all():
             return None
-        values = found[0][places].reshape(len(todo), NODES) @ INVERSE.T
-        shape = (len(todo), NODES, found[1].shape[1])
-        gradients = np.einsum("km,pmn->pkn", INVERSE, found[1][places].reshape(shape))
-        largest = max(largest, float(np.abs(found[0]).max()))
+        values = at_nodes[0][places].reshape(len(todo), NODES) @ INVERSE.T
+        shape = (len(todo), NODES, at_nodes[1].shape[1])
+        gradients = np.einsum("km,pmn->pkn", INVERSE, at_nodes[1][places].reshape(shape))
+        largest = max(largest, float(np.abs(at_nodes[0]).max()))
         tail = np.abs(values[:, -2:]).max(axis=1)
         wide = np.diff(todo, axis=1)[:, 0] > NARROWEST * (end - start)
         again = (tail > tolerance * largest) & wide & (len(done) + len(todo) < MOST_PIECES)

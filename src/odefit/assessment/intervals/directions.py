@@ -164,13 +164,13 @@ def _unseen(
 ) -> bool:
     """Tell whether finite moves both ways leave the residuals unchanged."""
     for factor in (CHANGE_FACTOR**power, CHANGE_FACTOR**-power):
-        there = forward.evaluate(move(factor), evaluation.choice)
-        if not isinstance(there, Evaluation):
+        evaluated = forward.evaluate(move(factor), evaluation.choice)
+        if not isinstance(evaluated, Evaluation):
             return False
-        if there.residuals.shape != evaluation.residuals.shape:
+        if evaluated.residuals.shape != evaluation.residuals.shape:
             return False  # on nodes, which a finite move does not change
         change, size = column_norms(
-            np.column_stack([there.residuals - evaluation.residuals, evaluation.residuals])
+            np.column_stack([evaluated.residuals - evaluation.residuals, evaluation.residuals])
         )
         # For comparison: the effect of the same move of a single unknown.
         typical = max(

@@ -104,8 +104,8 @@ def _counted(
     for block in forward.series_rows:
         index = numbers.get(block.noise.unknown(block.name))
         if block.noise.dispersion == "estimate" and index is not None and not bound[index]:
-            own = np.arange(block.rows.start, block.rows.stop)
-            rows.setdefault(index, []).append((block.condition, block.name, own))
+            places = np.arange(block.rows.start, block.rows.stop)
+            rows.setdefault(index, []).append((block.condition, block.name, places))
             laws[index] = block.noise.law
     if not rows or forward.nodes is not None:
         return []
@@ -115,20 +115,20 @@ def _counted(
     others = np.setdiff1d(np.flatnonzero(~bound), list(numbers.values()))
     sizes = sizes_at(problem, vector)
     basis = column_space(evaluation.information[:, others], sizes[others])
-    found = []
+    counts = []
     for index, several in rows.items():
-        own = np.concatenate([r for _, _, r in several])
+        places = np.concatenate([r for _, _, r in several])
         series = [problem.conditions[c].series[name] for c, name, _ in several]
         counted = Counted(
             laws[index],
             np.concatenate([predicted[c, name] for c, name, _ in several]),
             np.concatenate([s.values for s in series]),
             float(vector[index]),
-            own,
-            basis[own],
+            places,
+            basis[places],
         )
-        found.append((index, counted))
-    return found
+        counts.append((index, counted))
+    return counts
 
 
 def _predicted(forward: ForwardMap, vector: Array) -> dict[tuple[int, str], Array] | None:

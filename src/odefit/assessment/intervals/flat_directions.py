@@ -70,9 +70,9 @@ def small_moves(
         if not usable:
             moves[others] = math.inf
             continue
-        found = _moves_with(forward.problem, parts, vector, pivot, variance)
-        found = np.where(found <= SMALL_MOVE * errors, found, math.inf)
-        moves[others] = np.hypot(moves[others], found[others])
+        changes = _moves_with(forward.problem, parts, vector, pivot, variance)
+        changes = np.where(changes <= SMALL_MOVE * errors, changes, math.inf)
+        moves[others] = np.hypot(moves[others], changes[others])
     return moves
 
 

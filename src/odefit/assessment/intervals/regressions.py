@@ -133,11 +133,11 @@ def _weights(residuals: Array, scales: Array, parts: Sequence[Part]) -> Array:
         scale = scales[:, position, None]
         u = residuals[:, part.rows] / scale
         if part.law.kinked:
-            own = math.sqrt(2.0) / np.hypot(u, ROUNDING)
+            slopes = math.sqrt(2.0) / np.hypot(u, ROUNDING)
         else:
             root, slope = part.law.root(u)
-            own = np.divide(root * slope, u, out=slope**2, where=np.abs(u) > 1e-9)
-        weights[:, part.rows] = own / scale**2
+            slopes = np.divide(root * slope, u, out=slope**2, where=np.abs(u) > 1e-9)
+        weights[:, part.rows] = slopes / scale**2
     return weights
 
 

@@ -102,10 +102,10 @@ class SimulatedFits:
     def _made(
         cls, forward: ForwardMap, vector: Array, evaluation: Evaluation
     ) -> SimulatedFits | None:
-        found = parts_of(forward, vector, len(evaluation.information))
-        if found is None:
+        parts_and_rows = parts_of(forward, vector, len(evaluation.information))
+        if parts_and_rows is None:
             return None
-        parts, rows = found
+        parts, rows = parts_and_rows
         noise = [part.unknown for part in parts if part.unknown is not None]
         bound = bounds_touched(forward.problem, vector)
         if bound[noise].any():

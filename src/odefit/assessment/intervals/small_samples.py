@@ -146,7 +146,7 @@ def _with_covariance(
     uncertainty: Uncertainty,
     covariance: Array,
     intervals: Array,
-    said: str,
+    sentence: str,
     corrected: Mapping[str, float],
 ) -> Uncertainty:
     errors = np.sqrt(np.diag(covariance))
@@ -156,7 +156,7 @@ def _with_covariance(
         intervals=intervals,
         covariance=covariance,
         correlation=correlation_of(covariance, errors),
-        sentence=f"{uncertainty.sentence} {said}".strip(),
+        sentence=f"{uncertainty.sentence} {sentence}".strip(),
         corrected_noise={**uncertainty.corrected_noise, **corrected},
     )
 

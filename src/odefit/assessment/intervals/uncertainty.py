@@ -201,14 +201,14 @@ def _with_pivots_held(
     error for known values of the held unknowns.
     """
     pivots = np.unique(np.argmax(np.abs(rows), axis=1))
-    kept = np.setdiff1d(np.arange(len(norms)), pivots)
+    free = np.setdiff1d(np.arange(len(norms)), pivots)
     if len(pivots) < len(rows):
         return basis, orthonormal
-    s, vt, known, _ = singular_directions(scaled[:, kept])
+    s, vt, known, _ = singular_directions(scaled[:, free])
     if not known.all():
         return basis, orthonormal
     moved_basis = np.zeros_like(basis)
-    moved_basis[kept], orthonormal = _determined(scaled[:, kept], norms[kept], s, vt, known)
+    moved_basis[free], orthonormal = _determined(scaled[:, free], norms[free], s, vt, known)
     return moved_basis, orthonormal
 
 
@@ -230,18 +230,20 @@ def _without_exact_rows(
     return np.where(sure[:, None], 0.0, jacobian), exact
 
 
-def _without_noise(forward: ForwardMap, found: Uncertainty) -> Uncertainty:
+def _without_noise(forward: ForwardMap, uncertainty: Uncertainty) -> Uncertainty:
     """Return the uncertainty if all residuals are zero: no errors, but troubles."""
     nothing = {
-        name: np.full_like(getattr(found, name), np.nan)
+        name: np.full_like(getattr(uncertainty, name), np.nan)
         for name in ("standard_errors", "intervals", "covariance", "correlation")
     }
-    kept: dict[str, Trouble] = {
-        k: v for k, v in found.trouble.items() if v is not Trouble.WEAKLY_DETERMINED
+    troubles: dict[str, Trouble] = {
+        k: v for k, v in uncertainty.trouble.items() if v is not Trouble.WEAKLY_DETERMINED
     }
-    trouble: dict[str, Trouble] = {k: kept.get(k, Trouble.NO_NOISE) for k in found.keys}
-    at = found.directions, found.degrees_of_freedom, found.variance, None
-    return replace(found, **nothing, trouble=trouble, sentence=_sentence(forward, trouble, *at))
+    trouble: dict[str, Trouble] = {k: troubles.get(k, Trouble.NO_NOISE) for k in uncertainty.keys}
+    at = uncertainty.directions, uncertainty.degrees_of_freedom, uncertainty.variance, None
+    return replace(
+        uncertainty, **nothing, trouble=trouble, sentence=_sentence(forward, trouble, *at)
+    )
 
 
 def _measurements(forward: ForwardMap) -> int:

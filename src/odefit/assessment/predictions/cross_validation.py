@@ -148,16 +148,16 @@ def cross_validated(
             if progress is not None:
                 failed = sum(e.status is Status.FAILED for e in ends.values())
                 progress(Progress(len(ends), failed, math.nan, 0, "cross-validation"))
-    found = [_fold(forward, parts[i][0], parts[i][1], ends[i]) for i in sorted(ends)]
-    status = Status.CONVERGED if len(found) == len(parts) else Status.TIME_LIMIT
+    predicted = [_fold(forward, parts[i][0], parts[i][1], ends[i]) for i in sorted(ends)]
+    status = Status.CONVERGED if len(predicted) == len(parts) else Status.TIME_LIMIT
     if control.interrupted.is_set():
         status = control.early
-    if not found:
+    if not predicted:
         none = math.nan
         return CrossValidationData(
             by, (), none, none, none, problem.keys, status, problem.time_unit
         )
-    return _summed(forward, vector, by, found, status)
+    return _summed(forward, vector, by, predicted, status)
 
 
 def without(problem: Problem, left: Mapping[tuple[str, str], BoolArray]) -> Problem:
@@ -165,13 +165,13 @@ def without(problem: Problem, left: Mapping[tuple[str, str], BoolArray]) -> Prob
     return _kept(problem, {key: ~mask for key, mask in left.items()}, others=True)
 
 
-def _kept(problem: Problem, kept: Mapping[tuple[str, str], BoolArray], *, others: bool) -> Problem:
+def _kept(problem: Problem, masks: Mapping[tuple[str, str], BoolArray], *, others: bool) -> Problem:
     """Return the problem with these measurements, and all `others` not mentioned."""
 
     def changed(condition: Condition) -> Condition:
         series = {}
         for name, one in condition.series.items():
-            mask = kept.get((condition.name, name))
+            mask = masks.get((condition.name, name))
             if mask is None and others:
                 series[name] = one
             elif mask is not None and mask.any():

@@ -80,9 +80,9 @@ def _ranges(
 ) -> dict[tuple[Kind, str], tuple[float, float]]:
     """Return the ranges of all quantities of a condition up to a time."""
     ranges = {(Kind.TIME, ""): (end - condition.t0, end - condition.t0)}
-    for name, given in condition.inputs.items():
-        inside = given.times[(given.times >= condition.t0) & (given.times <= end)]
-        values = given(np.union1d(inside, [condition.t0, end]))
+    for name, signal in condition.inputs.items():
+        inside = signal.times[(signal.times >= condition.t0) & (signal.times <= end)]
+        values = signal(np.union1d(inside, [condition.t0, end]))
         ranges[Kind.INPUT, name] = float(values.min()), float(values.max())
     scalars = condition.scalars
     for name, bound in scalars.items():

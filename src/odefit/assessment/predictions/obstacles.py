@@ -65,9 +65,9 @@ def obstacle_of(problem: Problem, condition: Condition) -> NoOneStep | None:
         (Obstacle.CORRELATED, correlated),
         (Obstacle.NOISE, other),
     ]
-    for obstacle, found in obstacles:
-        if found:
-            name = found[0] if isinstance(found, list) else ""
+    for obstacle, instances in obstacles:
+        if instances:
+            name = instances[0] if isinstance(instances, list) else ""
             return NoOneStep(obstacle, condition.name, name)
     return None
 

@@ -88,11 +88,11 @@ class _Run:
 
     def scalars(self, time: float, *, after: bool) -> dict[str, Any]:
         """Return parameters and constants at a time, before or `after` the events of that time."""
-        found: dict[str, Any] = dict(self.condition.scalars)
+        scalars: dict[str, Any] = dict(self.condition.scalars)
         for moment, changed in self.changes:
             if moment < time or (after and moment == time):
-                found.update(changed)
-        return found
+                scalars.update(changed)
+        return scalars
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +126,12 @@ def one_step_ahead(measured: Problem, vector: Array, unit: float) -> OneStep | N
     def likelihood(disturbance: float) -> float:
         nonlocal failed
         if disturbance not in tried:
-            found = [_filtered(run, disturbance, unit) for run in runs]
-            for run, one in zip(runs, found, strict=True):
+            by_run = [_filtered(run, disturbance, unit) for run in runs]
+            for run, one in zip(runs, by_run, strict=True):
                 if one is None:
                     failed = run.condition.name
                     return math.inf
-            tried[disturbance] = [one for one in found if one is not None]
+            tried[disturbance] = [one for one in by_run if one is not None]
         return sum(one.minus_two_log for one in tried[disturbance])
 
     free = likelihood(0.0)
@@ -141,10 +141,10 @@ def one_step_ahead(measured: Problem, vector: Array, unit: float) -> OneStep | N
     if best > 0:
         best = _refined(likelihood, best)
     gain = max(free - likelihood(best), 0.0)
-    found = tried[best]
-    count = sum(len(values) for one in found for values in one.predicted.values())
-    predicted = {key: values for one in found for key, values in one.predicted.items()}
-    mean_square = sum(one.squares for one in found) / count
+    filtered = tried[best]
+    count = sum(len(values) for one in filtered for values in one.predicted.values())
+    predicted = {key: values for one in filtered for key, values in one.predicted.items()}
+    mean_square = sum(one.squares for one in filtered) / count
     return OneStep(predicted, best, _probability(gain), mean_square)
 
 
@@ -166,20 +166,20 @@ def _refined(function: Callable[[float], float], best: float) -> float:
     place = DISTURBANCES.index(best)
     low = DISTURBANCES[place - 1] if place else best / 10
     high = DISTURBANCES[place + 1] if place + 1 < len(DISTURBANCES) else 10 * best
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda logarithm: function(math.exp(logarithm)),
         bounds=(math.log(low), math.log(high)),
         method="bounded",
         options={"maxiter": REFINEMENTS, "xatol": 0.02},
     )
-    size = math.exp(float(found.x))
+    size = math.exp(float(minimum.x))
     return size if function(size) < function(best) else best
 
 
 def _changes(numbers: Condition) -> list[tuple[float, Mapping[str, float]]]:
     """Return the new values of parameters and constants by events, in the order of time."""
     now: dict[str, Any] = dict(numbers.scalars)
-    found: list[tuple[float, Mapping[str, float]]] = []
+    changes: list[tuple[float, Mapping[str, float]]] = []
     for time, assign in numbers.events:
         new = {
             name: float(np.asarray(bound_value(value, now, (), NUMPY)))
@@ -188,8 +188,8 @@ def _changes(numbers: Condition) -> list[tuple[float, Mapping[str, float]]]:
         }
         if new:
             now.update(new)
-            found.append((time, new))
-    return found
+            changes.append((time, new))
+    return changes
 
 
 def _run(problem: Problem, condition: Condition, vector: Array) -> _Run | None:
@@ -202,13 +202,13 @@ def _run(problem: Problem, condition: Condition, vector: Array) -> _Run | None:
         Unknown(name, "initial", None, name, Parameter(guess=value))
         for name, value in zip(states, start.tolist(), strict=True)
     ]
-    found = copy(problem)
+    changed = copy(problem)
     for name in ("lower", "upper"):
-        vars(found).pop(name, None)  # computed of other unknowns, and kept
+        vars(changed).pop(name, None)  # computed of other unknowns, and kept
     bound = replace(numbers, initial={name: i for i, name in enumerate(states)})
-    found.unknowns, found.conditions = tuple(unknowns), (bound,)
-    found.noise = known_noise(problem, vector)
-    forward = ForwardMap(found)
+    changed.unknowns, changed.conditions = tuple(unknowns), (bound,)
+    changed.noise = known_noise(problem, vector)
+    forward = ForwardMap(changed)
     course = forward.trajectory(start, condition.name, condition.times, sensitivities=False)
     if isinstance(course, Failure):
         return None
@@ -220,7 +220,7 @@ def _run(problem: Problem, condition: Condition, vector: Array) -> _Run | None:
 
 
 def _at_each_time(condition: Condition) -> list[_Measured]:
-    found = []
+    by_time = []
     for row, time in enumerate(condition.times.tolist()):
         names, places, values, sds = [], [], [], []
         for name, series in condition.series.items():
@@ -228,11 +228,13 @@ def _at_each_time(condition: Condition) -> list[_Measured]:
                 names.append(name)
                 places.append(int(place))
                 values.append(float(series.values[place]))
-                given = series.sds is not None and np.isfinite(series.sds[place])
-                sds.append(float(series.sds[place]) if given and series.sds is not None else None)
+                known = series.sds is not None and np.isfinite(series.sds[place])
+                sds.append(float(series.sds[place]) if known and series.sds is not None else None)
         if names:
-            found.append(_Measured(time, tuple(names), tuple(places), np.array(values), tuple(sds)))
-    return found
+            by_time.append(
+                _Measured(time, tuple(names), tuple(places), np.array(values), tuple(sds))
+            )
+    return by_time
 
 
 def _filtered(run: _Run, disturbance: float, unit: float) -> _Filtered | None:
@@ -263,8 +265,8 @@ def _filtered(run: _Run, disturbance: float, unit: float) -> _Filtered | None:
         squares += float(np.sum((values / sds) ** 2))
         gain = solved[:, 1:].T
         x = x + gain @ values
-        kept = np.eye(len(x)) - gain @ gradient
-        covariance = kept @ covariance @ kept.T + gain @ np.diag(sds**2) @ gain.T
+        factor = np.eye(len(x)) - gain @ gradient
+        covariance = factor @ covariance @ factor.T + gain @ np.diag(sds**2) @ gain.T
         time, done = here.time, run.condition.sees_events(here.time)
     return _Filtered(total, squares, predicted)
 
@@ -318,10 +320,10 @@ def _outputs(
         return None
     outputs = forward.predictions(condition, x, course, noise=True)
     differences, shown, gradients, sds = [], [], [], []
-    for name, measured, given in zip(here.names, here.values, here.sds, strict=True):
+    for name, measured, known_sd in zip(here.names, here.values, here.sds, strict=True):
         value = float(outputs[name].array(1)[0])
         gradient = outputs[name].gradient(len(x), 1)[0]
-        sd = given
+        sd = known_sd
         if sd is None:
             known = noise_sds(forward, condition, name, x, outputs, times)
             sd = 1.0 if known is None else float(known[0])
@@ -337,7 +339,7 @@ def _outputs(
         shown.append(value)
         gradients.append(gradient)
         sds.append(sd * unit)
-    found = np.array(differences), np.array(shown), np.array(gradients), np.array(sds)
-    if not all(np.isfinite(one).all() for one in found) or not (found[3] > 0).all():
+    arrays = np.array(differences), np.array(shown), np.array(gradients), np.array(sds)
+    if not all(np.isfinite(one).all() for one in arrays) or not (arrays[3] > 0).all():
         return None
-    return found
+    return arrays

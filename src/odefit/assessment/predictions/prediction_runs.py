@@ -56,10 +56,10 @@ def runs_of(
     InputError
         An experiment is unknown, a scenario or the times make no sense.
     """
-    given = experiment if isinstance(experiment, list | tuple) else [experiment]
-    if not given:
+    listed = experiment if isinstance(experiment, list | tuple) else [experiment]
+    if not listed:
         raise InputError("experiment: the list is empty; name an experiment or give a scenario")
-    parts = [one if one is None or isinstance(one, str) else as_scenario(one) for one in given]
+    parts = [one if one is None or isinstance(one, str) else as_scenario(one) for one in listed]
     scenarios = [part for part in parts if isinstance(part, Scenario)]
     whole = problem
     if scenarios:
@@ -108,11 +108,11 @@ def _of(times: Any, condition: Condition) -> Any:
     return times[condition.name] if isinstance(times, dict) else times
 
 
-def refused_on_nodes(what: str) -> InputError:
+def refused_on_nodes(output: str) -> InputError:
     """Return the error for an output that an answer on shooting nodes lacks."""
     return InputError(
         "the answer is on shooting nodes, since no single integration can follow it; there are no "
-        f"{what} of it"
+        f"{output} of it"
     )
 
 
@@ -134,15 +134,15 @@ def _with_known_noise(problem: Problem) -> Problem:
     noise = dict(problem.noise)
     for name in problem.model.observables:
         series = [c.series[name] for c in problem.conditions if name in c.series]
-        given = [s.sds for s in series if s.sds is not None and s.sds_given]
+        all_sds = [s.sds for s in series if s.sds is not None and s.sds_given]
         noise_of = noise.get(name, Noise())
         if (
             series
-            and len(given) == len(series)
+            and len(all_sds) == len(series)
             and noise_of.sd is None
             and noise_of.relative is None
         ):
-            values = np.unique(np.concatenate(given))
+            values = np.unique(np.concatenate(all_sds))
             if len(values) == 1:
                 noise[name] = replace(noise_of, sd=float(values[0]))
     if noise == problem.noise:

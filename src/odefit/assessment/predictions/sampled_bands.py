@@ -55,11 +55,11 @@ class SampledBands:
         measured: dict[str, list[Array]] = {name: [] for name in centre}
         reason = None
         for vector in self._samples:
-            found = self._curves(vector, condition, times, random, names)
-            if isinstance(found, Failure):
-                reason = found
+            sample = self._curves(vector, condition, times, random, names)
+            if isinstance(sample, Failure):
+                reason = sample
                 continue
-            for name, (values, noisy, _) in found.items():
+            for name, (values, noisy, _) in sample.items():
                 curves[name].append(values)
                 if noisy is not None:
                     measured[name].append(noisy)

@@ -40,12 +40,12 @@ def initial_values(
             parameter = Parameter(guess=start[-1], per_experiment=True)
             unknowns.append(Unknown(state, "initial", condition.name, key, parameter))
         conditions.append(replace(numbers, initial=initial))
-    found = copy(measured)
+    problem = copy(measured)
     for name in ("lower", "upper"):
-        vars(found).pop(name, None)  # computed of other unknowns, and kept
-    found.unknowns, found.conditions = tuple(unknowns), tuple(conditions)
-    found.noise = known_noise(measured, vector)
-    ended = SingleShooting().run(ForwardMap(found), 0, np.array(start), control)
+        vars(problem).pop(name, None)  # computed of other unknowns, and kept
+    problem.unknowns, problem.conditions = tuple(unknowns), tuple(conditions)
+    problem.noise = known_noise(measured, vector)
+    ended = SingleShooting().run(ForwardMap(problem), 0, np.array(start), control)
     if not math.isfinite(ended.cost):
         raise InputError(f"the initial values cannot be fitted: {ended.message}")
     return dict(zip((u.key for u in unknowns), ended.vector.tolist(), strict=True))

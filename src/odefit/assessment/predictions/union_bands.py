@@ -57,11 +57,11 @@ class UnionBands:
         if isinstance(first, Failure):
             return first
         weights = np.array([m.weight for m in members])
-        found = []
+        joined = []
         for place, best in enumerate(first):
             others = [m if isinstance(m, Failure) else m[place] for m in made[1:]]
-            found.append(self._joined(best, others, weights, level))
-        return found
+            joined.append(self._joined(best, others, weights, level))
+        return joined
 
     def _joined(
         self, best: Band, others: Sequence[Band | Failure], weights: Array, level: float
@@ -120,7 +120,7 @@ def mixture_ends(
         below, above = (np.abs(sides[:, k] - middle) / quantile for k in range(2))
         tiny = 1e-12 * np.maximum(np.abs(middle), 1e-300)
         below, above = np.maximum(below, tiny), np.maximum(above, tiny)
-        found = []
+        bisected = []
         for share in (0.5 - level / 2, 0.5 + level / 2):
             low, high = sides[:, 0].min(axis=0), sides[:, 1].max(axis=0)
             for _ in range(BISECTIONS):
@@ -128,6 +128,6 @@ def mixture_ends(
                 distance = (at - middle) / np.where(at < middle, below, above)
                 under = (weights[:, None] * ndtr(distance)).sum(axis=0) < share
                 low, high = np.where(under, at, low), np.where(under, high, at)
-            found.append(0.5 * (low + high))
+            bisected.append(0.5 * (low + high))
     known = np.isfinite(sides).all(axis=(0, 1))
-    return np.where(known, np.array(found), np.nan)
+    return np.where(known, np.array(bisected), np.nan)

@@ -202,19 +202,21 @@ def _compared(
     unit = _unit(forward, deviance)
     beside = with_scenarios(problem, scenarios)
     bands = LinearBands(ForwardMap(beside), vector)
-    own = ForwardMap(measured)
-    found = residuals_by(own, vector)
-    if isinstance(found, Failure):
-        raise InputError(f"the new measurements cannot be simulated: {found}")
+    new_forward = ForwardMap(measured)
+    all_residuals = residuals_by(new_forward, vector)
+    if isinstance(all_residuals, Failure):
+        raise InputError(f"the new measurements cannot be simulated: {all_residuals}")
     asked = one_step_ahead(measured, vector, unit) if one_step else None
     ahead = asked if isinstance(asked, OneStep) else None
     series: list[ValidatedSeries] = []
     slopes: list[Array] = []
-    for residuals in found:
+    for residuals in all_residuals:
         condition = measured.condition(residuals.experiment)
         censored = condition.series[residuals.observable].censored
-        kept = np.ones(len(residuals.times), dtype=bool) if censored is None else censored == 0
-        if not kept.any():
+        uncensored = (
+            np.ones(len(residuals.times), dtype=bool) if censored is None else censored == 0
+        )
+        if not uncensored.any():
             continue
         times = np.unique(residuals.times)
         run = beside.condition(residuals.experiment)
@@ -222,26 +224,26 @@ def _compared(
         dense = np.linspace(run.t0, finite[-1], COURSE) if len(finite) else finite
         along = np.union1d(dense, times)
         made = bands.bands(run, along, level, [residuals.observable])
-        course = own.trajectory(vector, condition.name, times)
+        course = new_forward.trajectory(vector, condition.name, times)
         if isinstance(made, Failure) or isinstance(course, Failure):
             raise InputError(f"the new measurements cannot be simulated: {made}")
-        place = np.searchsorted(times, residuals.times[kept])
-        output = own.predictions(condition, vector, course)[residuals.observable]
+        place = np.searchsorted(times, residuals.times[uncensored])
+        output = new_forward.predictions(condition, vector, course)[residuals.observable]
         gradient = output.gradient(len(vector), len(times))[place]
-        scale = residuals.sds[kept] * unit
+        scale = residuals.sds[uncensored] * unit
         transform = problem.noise.get(residuals.observable, Noise()).transform
         if transform is not None:
-            scale = scale * residuals.predicted[kept] * log_of_base(transform)
+            scale = scale * residuals.predicted[uncensored] * log_of_base(transform)
         slopes.append(gradient / scale[:, None])
         series.append(
             _series(
                 residuals.experiment,
                 residuals.observable,
-                residuals.times[kept],
-                residuals.measured[kept],
-                residuals.predicted[kept],
+                residuals.times[uncensored],
+                residuals.measured[uncensored],
+                residuals.predicted[uncensored],
                 made[0].prediction[:, np.searchsorted(along, times)[place]],
-                -residuals.standardized[kept] / unit,
+                -residuals.standardized[uncensored] / unit,
                 None if ahead is None else ahead.predicted[condition.name, residuals.observable],
                 np.vstack([along, made[0].values, made[0].prediction])[:, np.isfinite(along)],
             )
@@ -378,24 +380,24 @@ def runs_probability(residuals: Array) -> float:
 def _named_apart(problem: Problem, scenarios: Sequence[Scenario]) -> list[Scenario]:
     """Return scenarios with names that no experiment of the fit has."""
     taken = {c.name for c in problem.conditions}
-    found = []
+    renamed = []
     for scenario in scenarios:
         name = scenario.name
         while name in taken:
             name += " (new)"
         like = scenario.name if scenario.like is None and scenario.name in taken else scenario.like
         taken.add(name)
-        found.append(replace(scenario, name=name, like=like))
-    return found
+        renamed.append(replace(scenario, name=name, like=like))
+    return renamed
 
 
 def _measured(problem: Problem, scenarios: Sequence[Scenario]) -> Problem:
     """Return the problem whose only conditions are scenarios with their measurements."""
     whole = with_scenarios(problem, scenarios, measured=True)
     names = [scenario.name for scenario in scenarios]
-    found = copy(whole)
-    found.conditions = tuple(c for c in whole.conditions if c.name in names)
-    empty = [c.name for c in found.conditions if not c.series]
+    part = copy(whole)
+    part.conditions = tuple(c for c in whole.conditions if c.name in names)
+    empty = [c.name for c in part.conditions if not c.series]
     if empty or not names:
         observables = ", ".join(problem.model.observables)
         raise InputError(
@@ -406,4 +408,4 @@ def _measured(problem: Problem, scenarios: Sequence[Scenario]) -> Problem:
             ]
             or "there is nothing to compare with; give a table or a scenario with measurements"
         )
-    return found
+    return part

@@ -58,9 +58,12 @@ class Straightened:
     def of(cls, problem: Problem, units: Array) -> Straightened:
         """Return the coordinates with these units, shape (n,)."""
         logarithmic = Scaling.of(problem).logarithmic
-        found = cls(logarithmic, units, problem.lower, problem.upper)
+        coordinates = cls(logarithmic, units, problem.lower, problem.upper)
         return cls(
-            logarithmic, units, found.of_vector(problem.lower), found.of_vector(problem.upper)
+            logarithmic,
+            units,
+            coordinates.of_vector(problem.lower),
+            coordinates.of_vector(problem.upper),
         )
 
     def of_vector(self, vector: Array) -> Array:
@@ -220,7 +223,7 @@ class JointProblem:
 
     def finer(self, at: Joint) -> list[Array] | None:
         """Return node times with all intervals of large growth halved; None if there are none."""
-        found = []
+        node_times = []
         for k, times in enumerate(self.times):
             least = SHORTEST * (times[-1] - times[0])
             mine = self.left[
@@ -229,8 +232,8 @@ class JointProblem:
             growth = at.growth[np.searchsorted(self.left, mine)]
             halved = (growth > GROWTH) & (np.diff(times) > least)
             middle = 0.5 * (times[:-1] + times[1:])
-            found.append(np.unique(np.concatenate([times, middle[halved]])))
-        return found if sum(map(len, found)) > len(at.nodes) else None
+            node_times.append(np.unique(np.concatenate([times, middle[halved]])))
+        return node_times if sum(map(len, node_times)) > len(at.nodes) else None
 
     def carried(self, coarse: JointProblem, at: Joint, coordinates: Straightened) -> Array | str:
         """Return the coordinates of these nodes on the trajectory of a problem with fewer nodes."""
@@ -240,17 +243,17 @@ class JointProblem:
             nodes.append(at.nodes[begun + before])
             new.append(old[before] != times)
             begun += len(old)
-        found, fresh = np.concatenate(nodes), np.concatenate(new)
+        states, fresh = np.concatenate(nodes), np.concatenate(new)
         # A new node begins like the previous one: an interval that could be integrated as a whole
         # can be integrated in part, and the end of that part is the new node.
-        ends = self.evaluate(coordinates, at.unknowns, found, at.choice)
+        ends = self.evaluate(coordinates, at.unknowns, states, at.choice)
         if isinstance(ends, str):
             return ends
         gaps = ends.gaps.reshape(len(self.left), -1)
         for i, node in enumerate(self.left):
             if fresh[node + 1]:
-                found[node + 1] = ends.nodes[node + 1] + gaps[i]
-        return np.asarray(found)
+                states[node + 1] = ends.nodes[node + 1] + gaps[i]
+        return np.asarray(states)
 
 
 @dataclass(frozen=True, eq=False)

@@ -175,8 +175,8 @@ class Common:
         best, lowest = starts[0], math.inf
         for start in starts:
             inside = np.clip(start, lower, upper)
-            found = known[inside.tobytes()] = once(inside)
-            cost = math.inf if found is None else found.cost
+            evaluated = known[inside.tobytes()] = once(inside)
+            cost = math.inf if evaluated is None else evaluated.cost
             if cost < lowest:
                 best, lowest = inside, cost
             if lowest <= sensible:

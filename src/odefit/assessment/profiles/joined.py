@@ -165,16 +165,16 @@ class Minimiser:
         return tangents.unmoved(shortest, near | (unknown_part < low) | (unknown_part > high))
 
     def moved(
-        self, at: Joint, tangents: Tangents, step: Array, own: Array | None = None
+        self, at: Joint, tangents: Tangents, step: Array, shift: Array | None = None
     ) -> Joint | str:
         """Evaluate the point after a step of the free coordinates, shape (w,).
 
-        Unknowns stop at their bounds; `own` is a further step of all unknowns, shape (n,).
+        Unknowns stop at their bounds; `shift` is a further step of all unknowns, shape (n,).
         """
         n = len(at.vector)
         full = np.zeros(at.by_coordinate.shape[1])
         full[tangents.columns] = step
-        unknowns = at.unknowns + full[:n] + (0.0 if own is None else own)
+        unknowns = at.unknowns + full[:n] + (0.0 if shift is None else shift)
         inside = np.clip(unknowns, self._coordinates.lower, self._coordinates.upper)
         unknowns[self._others] = inside[self._others]
         nodes = at.nodes.copy()

@@ -59,8 +59,8 @@ def _passed(
             here = task.quantity.at(forward, vector, at.choice)[0]
         if task.sign * (here - best.first(task)) >= 0:
             curve = whole_curve(best, task, side)
-            found = float(between(*curve, np.array([here]))[0])
-            lowest[task.key] = min(found, lowest.get(task.key, math.inf))
+            on_curve = float(between(*curve, np.array([here]))[0])
+            lowest[task.key] = min(on_curve, lowest.get(task.key, math.inf))
     return all(value <= deviance + LOWER * best.limit for value in lowest.values())
 
 

@@ -149,16 +149,16 @@ class HeldOnNodes:
         stiffness = problem.stiffness(minimum.at)
         return self._point(self._origin, problem, coordinates, minimum, minimum.steps, stiffness)
 
-    def _with_switched(self, condition: Condition, found: Trajectory) -> Array:
+    def _with_switched(self, condition: Condition, trajectory: Trajectory) -> Array:
         """Return the values of nodes: the states, and the constants that events assign."""
-        columns = [*found.states.T]
+        columns = [*trajectory.states.T]
         names = node_names(self._forward.field, self._problem.conditions)
-        for name in names[found.states.shape[1] :]:
-            if name in found.switched:
-                columns.append(found.switched[name][0])
+        for name in names[trajectory.states.shape[1] :]:
+            if name in trajectory.switched:
+                columns.append(trajectory.switched[name][0])
             else:  # events of other conditions assign it
                 value = scalar_value(name, condition.scalars, self._optimum).value
-                columns.append(np.full(len(found.times), value))
+                columns.append(np.full(len(trajectory.times), value))
         return np.column_stack(columns)
 
     def point(self, near: Sequence[Point], at: float, gain: float) -> NodePoint | str:
@@ -245,9 +245,9 @@ class HeldOnNodes:
             self._choice = evaluated.choice
         return evaluated
 
-    def _converged(self, found: JoinedMinimum | str) -> JoinedMinimum | str:
+    def _converged(self, minimum: JoinedMinimum | str) -> JoinedMinimum | str:
         """Return a minimum, or a reason: the best point so far is not on the profile."""
-        return STOPPED if isinstance(found, JoinedMinimum) and found.stopped else found
+        return STOPPED if isinstance(minimum, JoinedMinimum) and minimum.stopped else minimum
 
     def _minimiser(
         self, problem: JointProblem, coordinates: Straightened, others: IntArray
@@ -313,9 +313,9 @@ class HeldOnNodes:
                 change -= minimiser.lagrangian(here, tangents, minimum.multipliers)
                 gradient = basis.T @ change / DIFFERENCE
         values, vectors = np.linalg.eigh(matrix)
-        kept = values > 1e-8 * max(float(values.max(initial=0.0)), 1e-300)
-        parts = (vectors[:, kept].T @ gradient) / values[kept]
-        along = along - basis @ (vectors[:, kept] @ parts)
+        significant = values > 1e-8 * max(float(values.max(initial=0.0)), 1e-300)
+        parts = (vectors[:, significant].T @ gradient) / values[significant]
+        along = along - basis @ (vectors[:, significant] @ parts)
         response = column + tangents.rows @ along
         full = np.zeros(here.by_coordinate.shape[1])
         full[tangents.columns] = along

@@ -245,14 +245,14 @@ class _Tracer:
             return min(size or math.inf, 0.1 * width)
         return size or 1.0
 
-    def advance(self, points: list[Point], wanted: float) -> tuple[Point | str, float, bool]:
+    def advance(self, points: list[Point], step: float) -> tuple[Point | str, float, bool]:
         """Return the next point, the step to it, and whether the prediction held."""
         here = points[-1]
         shorter = 1.0
         point: Point | str = ""
         for _ in range(MAX_REPEATS):
-            at = here.at + self.sign * wanted * shorter
-            if self.sign * (at - self.edge) >= -1e-3 * wanted * shorter:
+            at = here.at + self.sign * step * shorter
+            if self.sign * (at - self.edge) >= -1e-3 * step * shorter:
                 at = self.edge
             point = self.family.point(points[-2:], at, self.gain)
             if isinstance(point, Final):
@@ -273,18 +273,18 @@ class _Tracer:
                 shorter *= max(0.25, min(0.5, STEP / (self.root(point) - self.root(here))))
             if self.stop():
                 break
-        return point, wanted * shorter, False
+        return point, step * shorter, False
 
-    def held(self, here: Point, found: Point) -> bool:
+    def held(self, here: Point, point: Point) -> bool:
         """Return whether the deviance is at most as predicted from the previous point."""
         slope, curvature = self.derivatives(here)
-        h = abs(found.at - here.at)
+        h = abs(point.at - here.at)
         expected = self.rise(here) + slope * h + 0.5 * curvature * h * h
-        return self.rise(found) <= HELD + 1.25 * expected
+        return self.rise(point) <= HELD + 1.25 * expected
 
-    def blocked(self, here: Point, found: Point, step: float) -> bool:
+    def blocked(self, here: Point, point: Point, step: float) -> bool:
         """Return whether a pulled quantity no longer moves, as bounds hold it."""
-        return not self.family.exact and abs(found.at - here.at) < 0.01 * step
+        return not self.family.exact and abs(point.at - here.at) < 0.01 * step
 
     def flat(self, points: list[Point]) -> bool:
         """Return whether a profile without a bound is flat over decades."""
@@ -306,33 +306,33 @@ class _Tracer:
         """Return where the deviance meets its limit between the last two points."""
         *inside, outside = points
         low, high = inside[-1], outside
-        kept = [*inside]
+        fitting = [*inside]
         beyond = [outside]
         for _ in range(MAX_REFITS):
             at = self.crossing(low, high)
             nearer = [high, low] if abs(at - low.at) < abs(at - high.at) else [low, high]
             nearer_fit = self.family.point(nearer, at, 0.1 * self.gain)
             if isinstance(nearer_fit, str):
-                return None, [*kept, *beyond]
+                return None, [*fitting, *beyond]
             slope, _ = self.derivatives(nearer_fit)
-            (kept if self.root(nearer_fit) < 1 else beyond).append(nearer_fit)
+            (fitting if self.root(nearer_fit) < 1 else beyond).append(nearer_fit)
             if self.rise(nearer_fit) < -BETTER:
-                return None, [*kept, *beyond]
+                return None, [*fitting, *beyond]
             shift = (1 - self.rise(nearer_fit)) / slope if slope > 0 else math.inf
             reach = abs(nearer_fit.at - self.first.at)
             if abs(shift) <= END_ACCURACY * reach:
-                points = sorted([*kept, *beyond], key=lambda p: self.sign * p.at)
+                points = sorted([*fitting, *beyond], key=lambda p: self.sign * p.at)
                 return nearer_fit.at + self.sign * shift, points
             if abs(high.at - low.at) <= END_ACCURACY * reach:
                 # A step of the profile: the interval ends there.
-                return high.at, sorted([*kept, *beyond], key=lambda p: self.sign * p.at)
+                return high.at, sorted([*fitting, *beyond], key=lambda p: self.sign * p.at)
             if self.rise(nearer_fit) < 1:
                 low = nearer_fit
             else:
                 high = nearer_fit
             if self.stop():
                 break
-        return None, [*kept, *beyond]
+        return None, [*fitting, *beyond]
 
     def crossing(self, low: Point, high: Point) -> float:
         """Return where the cubic through two points meets the limit."""

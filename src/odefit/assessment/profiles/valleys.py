@@ -138,11 +138,11 @@ def lowest_of(
         # Beyond the end of the whole, only the curve that ends there continues.
         parts.append((side, np.flatnonzero(lowest & ((outward <= reach(ended)) | (side is ended)))))
     # Curves that begin at the same optimum share that point.
-    outward = np.concatenate([sign * side.at[kept] for side, kept in parts])
+    outward = np.concatenate([sign * side.at[mask] for side, mask in parts])
     order = np.unique(outward, return_index=True)[1]
 
     def joined(name: str) -> Array:
-        return np.concatenate([getattr(side, name)[kept] for side, kept in parts])[order]
+        return np.concatenate([getattr(side, name)[mask] for side, mask in parts])[order]
 
     return replace(
         ended,
@@ -289,7 +289,7 @@ def refuted(
 
     The value of an expression may need an integration: only unknowns are compared.
     """
-    kept, starts = dict(sides), {}
+    unrefuted, starts = dict(sides), {}
     scaling = Scaling.of(best.problem)
     for task, side in sides.items():
         others = [(t, s) for t, s in sides.items() if t.key != task.key and len(s.at)]
@@ -306,11 +306,11 @@ def refuted(
             [t.key for t, s in others for _ in s.at],
             bool(scaling.logarithmic[task.index]),
         )
-        kept[task] = contradicted(*arguments)
+        unrefuted[task] = contradicted(*arguments)
         refuting = refutation(*arguments)
         if refuting is not None:
             starts[task] = tuple(map(float, vectors[refuting[0]]))
-    return kept, starts
+    return unrefuted, starts
 
 
 def starts_again(
@@ -340,7 +340,7 @@ def starts_again(
     return tasks_again
 
 
-def between(at: Array, deviances: Array, slopes: Array, wanted: Array) -> Array:
+def between(at: Array, deviances: Array, slopes: Array, places: Array) -> Array:
     """Return a curve between its points, by cubics; infinite beyond them.
 
     Straight lines would lie above a convex curve, and the same curve through other points would
@@ -350,6 +350,6 @@ def between(at: Array, deviances: Array, slopes: Array, wanted: Array) -> Array:
 
     at, index = np.unique(at, return_index=True)
     if len(at) < 2:
-        return np.full(len(wanted), math.inf)
-    curve = CubicHermiteSpline(at, deviances[index], slopes[index], extrapolate=False)(wanted)
+        return np.full(len(places), math.inf)
+    curve = CubicHermiteSpline(at, deviances[index], slopes[index], extrapolate=False)(places)
     return np.where(np.isnan(curve), math.inf, curve)

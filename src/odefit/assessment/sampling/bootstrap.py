@@ -224,17 +224,21 @@ def bootstrap(
     options["estimate"] = [repr(float(v)) for v in vector]
     if others:
         options["others"] = [[repr(float(v)) for v in x] for x in others]
-    kept = StartCheckpoint.of(control, "bootstrap samples", problem, options)
-    stored = {} if kept is None else {i: s for i, s in kept.starts.items() if i < count}
+    stored_starts = StartCheckpoint.of(control, "bootstrap samples", problem, options)
+    stored = (
+        {}
+        if stored_starts is None
+        else {i: s for i, s in stored_starts.starts.items() if i < count}
+    )
     ends = dict(stored)
-    with running(control), Workers(control) as workers, kept or nullcontext():
+    with running(control), Workers(control) as workers, stored_starts or nullcontext():
         tasks = ((search, i, control) for i in range(count) if i not in stored)
         for _, end, whole in run_starts(tasks, forward, workers, control, count - len(stored)):
             if not whole and (end.status.cut_short or control.cut_off.reached):
                 continue
             ends[end.index] = end
-            if kept is not None:
-                kept.add(end)
+            if stored_starts is not None:
+                stored_starts.add(end)
             if progress is not None:
                 failed = sum(e.status is Status.FAILED for e in ends.values())
                 progress(Progress(len(ends), failed, math.nan, 0, "bootstrap"))

@@ -58,19 +58,19 @@ class LogPosterior:
             prior, gradient = self.coordinates.log_prior(at)
         if not np.isfinite(vector).all() or not np.isfinite(prior):
             return -math.inf, np.zeros(len(at))
-        found = self.forward.gradient(vector, self._choice)
-        self._choice = found.choice
-        if isinstance(found, Failure):
+        outcome = self.forward.gradient(vector, self._choice)
+        self._choice = outcome.choice
+        if isinstance(outcome, Failure):
             return -math.inf, np.zeros(len(at))
-        steepness = found.gradient * derivative
+        steepness = outcome.gradient * derivative
         if self.forward.given_noise:
-            value = -found.cost
+            value = -outcome.cost
         else:
             # Priors other than measurements lack the variance that is integrated out.
             apart = self._priors.at(vector)
             assert not isinstance(apart, str)
             prior_gradient = apart.jacobian.T @ apart.residuals * derivative
-            count, objective = self._count - self._priors.size, found.objective - apart.squares
+            count, objective = self._count - self._priors.size, outcome.objective - apart.squares
             value = -0.5 * count * math.log(objective) - 0.5 * apart.squares
             steepness = (steepness - prior_gradient) * count / objective + prior_gradient
         total = value + prior

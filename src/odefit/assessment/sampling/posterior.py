@@ -197,10 +197,10 @@ def sample_posterior(
     begin = np.array([vector, *others])
     if len(others):
         options["others"] = np.array(others)
-    kept = opened(control, "chains of a posterior", problem, options)
-    finished = {} if kept is None else _kept_chains(kept, range(chains), draws, len(vector))
+    stored = opened(control, "chains of a posterior", problem, options)
+    finished = {} if stored is None else _kept_chains(stored, range(chains), draws, len(vector))
     left = [number for number in range(chains) if number not in finished]
-    with running(control), Workers(control) as workers, kept or nullcontext():
+    with running(control), Workers(control) as workers, stored or nullcontext():
         work = Work(partial(_given, problem), partial(_run_remotely, begin, draws, tune, seed))
 
         def here(number: int) -> tuple[Array, int]:
@@ -223,20 +223,20 @@ def sample_posterior(
             if outcome["error"] is not None:
                 raise outcome["error"]
             samples, divergences = finished[number] = outcome["value"]
-            if kept is not None and len(samples) == draws:
-                kept.put(str(number), [samples.tolist(), int(divergences)])
+            if stored is not None and len(samples) == draws:
+                stored.put(str(number), [samples.tolist(), int(divergences)])
             _tell(progress, len(finished))
     return _posterior(problem, finished, draws, chains, control, began)
 
 
 def _kept_chains(
-    kept: Checkpoint, wanted: Iterable[int], draws: int, n: int
+    checkpoint: Checkpoint, chain_numbers: Iterable[int], draws: int, n: int
 ) -> dict[int, tuple[Array, int]]:
     """Return the finished chains in a checkpoint; damaged ones count as not done."""
     finished = {}
-    for number in wanted:
+    for number in chain_numbers:
         try:
-            rows, divergences = kept.records[str(number)]
+            rows, divergences = checkpoint.records[str(number)]
             if len(rows) == draws:
                 finished[number] = np.array([numbers(row, n) for row in rows]), natural(divergences)
         except (KeyError, TypeError, ValueError):
@@ -347,17 +347,17 @@ def _samples(trace: Any, n: int) -> tuple[Array, int]:
 
 def _posterior(
     problem: Problem,
-    found: dict[int, tuple[Array, int]],
+    samples: dict[int, tuple[Array, int]],
     draws: int,
     chains: int,
     control: Control,
     began: float,
 ) -> Posterior:
     n = len(problem.unknowns)
-    usable = [found[k][0] for k in sorted(found) if len(found[k][0]) > 1]
+    usable = [samples[k][0] for k in sorted(samples) if len(samples[k][0]) > 1]
     length = min((len(c) for c in usable), default=0)
     every = np.array([c[-length:] for c in usable]).reshape(len(usable), length, n)
-    divergences = sum(d for _, d in found.values())
+    divergences = sum(d for _, d in samples.values())
     message = f"{counted(every.shape[0], 'chain')} of {counted(length, 'sample')}"
     whole = len(usable) == chains and length == draws
     status = Status.CONVERGED

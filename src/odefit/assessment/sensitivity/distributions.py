@@ -34,7 +34,7 @@ class Marginal:
 
 
 def over_ranges(
-    problem: Problem, given: Mapping[str, Sequence[float]] | None = None
+    problem: Problem, stated: Mapping[str, Sequence[float]] | None = None
 ) -> list[Distribution]:
     """Return uniform distributions over the ranges of the unknowns.
 
@@ -44,8 +44,8 @@ def over_ranges(
 
     Raises InputError if a name is unknown, or if a range is not two increasing finite numbers.
     """
-    given = dict(given or {})
-    for name in given:
+    stated = dict(stated or {})
+    for name in stated:
         if name not in problem.keys:
             hint = did_you_mean(name, problem.keys)
             raise InputError(f"ranges: there is no unknown '{name}'{hint}")
@@ -54,7 +54,7 @@ def over_ranges(
         parameter = unknown.parameter
         bounds = (parameter.lower, parameter.upper)
         given_range = bounds if all(map(math.isfinite, bounds)) else (usual.low, usual.high)
-        low, high = _pair(unknown.key, given.get(unknown.key, given_range))
+        low, high = _pair(unknown.key, stated.get(unknown.key, given_range))
         spans = low > 0 and high / low > 100.0
         logarithmic = low > 0 and (parameter.scale == "log10" or spans)
         distributions.append(Range(low, high, logarithmic))

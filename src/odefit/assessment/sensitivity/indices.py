@@ -207,15 +207,15 @@ def _indices(
     good = np.isfinite(y).all(axis=1)
     tables = np.full((4, m, n), np.nan)
     for k in range(m):
-        kept = good[:, k]
-        if kept.sum() < LEAST_BLOCKS:
+        complete = good[:, k]
+        if complete.sum() < LEAST_BLOCKS:
             continue
-        values = y[kept, :, k].ravel()
+        values = y[complete, :, k].ravel()
         scale = float(np.abs(values).max())
         if np.ptp(values) <= 1e-12 * scale or scale == 0.0:
             tables[:2, k] = 0.0  # nothing acts
             continue
         with np.errstate(all="ignore"):
-            tables[:, k] = analyse(u[kept].reshape(-1, n), values)
+            tables[:, k] = analyse(u[complete].reshape(-1, n), values)
     values, others, errors, other_errors = tables
     return Indices(values, others, errors, other_errors, results[:done], done, failed, ended)

@@ -52,9 +52,9 @@ def finite(value: arb) -> bool:
 def series(function: str, x: arb, terms: int) -> list[arb]:
     """Return Taylor coefficients of a function, or of 1/x ("inv"), with its derivatives on `x`."""
     ctx.cap = terms
-    given = arb_series([x, 1], prec=terms)
-    found = given.inv() if function == "inv" else getattr(given, function)()
-    return [found[k] for k in range(terms)]
+    argument = arb_series([x, 1], prec=terms)
+    coefficients = argument.inv() if function == "inv" else getattr(argument, function)()
+    return [coefficients[k] for k in range(terms)]
 
 
 def positive_semidefinite(matrix: Sequence[Sequence[arb]]) -> bool:

@@ -54,9 +54,9 @@ def _quartic(c: Sequence[Sequence[arb]], ring: Layout) -> arb:
     total: dict[tuple[int, ...], arb] = {}
     higher = ZERO
     for row in c:
-        kept = [(m, a) for m, a in zip(ring.monomials, row, strict=True) if a != 0]
-        for i, (m, a) in enumerate(kept):
-            for k, (other, b) in enumerate(kept[i:]):
+        nonzero = [(m, a) for m, a in zip(ring.monomials, row, strict=True) if a != 0]
+        for i, (m, a) in enumerate(nonzero):
+            for k, (other, b) in enumerate(nonzero[i:]):
                 degree = len(m) + len(other)
                 term = a * b if k == 0 else 2 * a * b
                 if degree < 4:

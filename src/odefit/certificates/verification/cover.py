@@ -39,7 +39,7 @@ def uncovered_part(lower: Array, upper: Array, lows: Array, highs: Array) -> Arr
 
 def _plane(low: Array, high: Array, lows: Array, highs: Array) -> tuple[int, float] | None:
     """Return the face of a box that lies within the part and cuts fewest others, as evenly."""
-    best, found = np.inf, None
+    best, face = np.inf, None
     for k in range(len(low)):
         faces = np.unique(np.concatenate([lows[:, k], highs[:, k]]))
         faces = faces[(faces > low[k]) & (faces < high[k])]
@@ -50,5 +50,5 @@ def _plane(low: Array, high: Array, lows: Array, highs: Array) -> tuple[int, flo
         score = (begun - ended) * (len(lows) + 1) + np.abs(begun + ended - len(lows))
         place = int(np.argmin(score))
         if score[place] < best:
-            best, found = float(score[place]), (k, float(faces[place]))
-    return found
+            best, face = float(score[place]), (k, float(faces[place]))
+    return face

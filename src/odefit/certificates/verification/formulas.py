@@ -60,21 +60,23 @@ class Formulas:
         Values in `known`, by the number of the operation, are not computed again.
         """
         known = known or {}
-        found: list[Any] = []
+        results: list[Any] = []
         for number, step in enumerate(self._steps):
-            found.append(known[number] if number in known else _value(step, found, values, kind))
-        return [found[place] for place in self._results]
+            results.append(
+                known[number] if number in known else _value(step, results, values, kind)
+            )
+        return [results[place] for place in self._results]
 
     def constant_parts(self, values: Mapping[str, Any], kind: Kind) -> dict[int, Any]:
         """Return the values of all operations on these names alone, by number."""
-        found: dict[int, Any] = {}
+        constants: dict[int, Any] = {}
         for number, step in enumerate(self._steps):
             if step.operation == "name":
                 if step.name in values:
-                    found[number] = values[step.name]
-            elif all(place in found for place in step.places):
-                found[number] = _value(step, found, values, kind)
-        return found
+                    constants[number] = values[step.name]
+            elif all(place in constants for place in step.places):
+                constants[number] = _value(step, constants, values, kind)
+        return constants
 
     def _parsed(self, text: str) -> int:
         try:
@@ -185,7 +187,7 @@ class Formulas:
         raise FormulaError(f"unknown function {function!r}")
 
 
-def _value(step: _Step, found: Any, values: Mapping[str, Any], kind: Kind) -> Any:
+def _value(step: _Step, results: Any, values: Mapping[str, Any], kind: Kind) -> Any:
     """Return the value of an operation from those of earlier ones, by number."""
     match step.operation:
         case "number":
@@ -193,9 +195,9 @@ def _value(step: _Step, found: Any, values: Mapping[str, Any], kind: Kind) -> An
         case "name":
             return values[step.name]
         case "-":
-            return -found[step.places[0]]
+            return -results[step.places[0]]
         case "sum":
-            return found[step.places[0]] + found[step.places[1]]
+            return results[step.places[0]] + results[step.places[1]]
         case "product":
-            return found[step.places[0]] * found[step.places[1]]
-    return kind.apply(step.operation, found[step.places[0]])
+            return results[step.places[0]] * results[step.places[1]]
+    return kind.apply(step.operation, results[step.places[0]])

@@ -56,11 +56,11 @@ class Layout:
         coefficient j to coefficient i, or the place after the last if there is none.
         """
         if powers not in self._tables:
-            found = np.full((self.size, powers, self.size, powers), self.size * powers)
+            places = np.full((self.size, powers, self.size, powers), self.size * powers)
             lag = np.subtract.outer(np.arange(powers), np.arange(powers))
             for i, j, k in self.products:
-                found[k, :, i, :] = np.where(lag >= 0, j * powers + lag, self.size * powers)
-            self._tables[powers] = found.reshape(self.size * powers, -1)
+                places[k, :, i, :] = np.where(lag >= 0, j * powers + lag, self.size * powers)
+            self._tables[powers] = places.reshape(self.size * powers, -1)
         return self._tables[powers]
 
 

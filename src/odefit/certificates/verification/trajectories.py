@@ -78,12 +78,12 @@ class Box:
 
     def unknown_jets(self) -> dict[str, Jet]:
         """Return the unknowns in floating point."""
-        found, jets = {}, Jets(self.ring, 1)
+        by_symbol, jets = {}, Jets(self.ring, 1)
         for k, symbol in enumerate(self.symbols):
             jet = jets.constant(self.middle[k])
             jet.c[self.ring.linear[k], 0] = self.radius[k]
-            found[symbol] = jet
-        return found
+            by_symbol[symbol] = jet
+        return by_symbol
 
     def unknown_models(self) -> dict[str, Model]:
         """Return the unknowns as models."""
@@ -96,11 +96,11 @@ class Box:
 class Condition:
     """One condition of a statement, with its formulas parsed."""
 
-    def __init__(self, given: Mapping[str, Any], symbols: Sequence[str], states: Sequence[str]):
+    def __init__(self, written: Mapping[str, Any], symbols: Sequence[str], states: Sequence[str]):
         self._states, names = list(states), [*symbols, *states, "t"]
-        self._initial = Formulas([given["initial"][s] for s in states], symbols)
-        self._segments = [_Segment(s, states, names) for s in given["segments"]]
-        self.measured = [_Measured(m, names) for m in given["data"]]
+        self._initial = Formulas([written["initial"][s] for s in states], symbols)
+        self._segments = [_Segment(s, states, names) for s in written["segments"]]
+        self.measured = [_Measured(m, names) for m in written["data"]]
 
     def residuals(self, box: Box) -> Iterator[Model]:
         """Yield the residuals in the order of time; LostError ends them early."""
@@ -138,26 +138,28 @@ class Condition:
 class _Segment:
     """The equations from one time on, and the states that are set before."""
 
-    def __init__(self, given: Mapping[str, Any], states: Sequence[str], names: Sequence[str]):
-        self.begin = float(given["begin"])
-        self.assigned = [(list(a), Formulas([a[name] for name in a], names)) for a in given["set"]]
-        self.rates = Formulas([given["ode"][s] for s in states], names)
+    def __init__(self, written: Mapping[str, Any], states: Sequence[str], names: Sequence[str]):
+        self.begin = float(written["begin"])
+        self.assigned = [
+            (list(a), Formulas([a[name] for name in a], names)) for a in written["set"]
+        ]
+        self.rates = Formulas([written["ode"][s] for s in states], names)
 
 
 class _Measured:
     """A measurement."""
 
-    def __init__(self, given: Mapping[str, Any], names: Sequence[str]) -> None:
-        self.time = float(given["time"])
-        self._formula = Formulas([given["formula"]], names)
-        self._value, self._sd = arb(float(given["value"])), arb(float(given["sd"]))
+    def __init__(self, written: Mapping[str, Any], names: Sequence[str]) -> None:
+        self.time = float(written["time"])
+        self._formula = Formulas([written["formula"]], names)
+        self._value, self._sd = arb(float(written["value"])), arb(float(written["sd"]))
 
     def residual(self, known: Mapping[str, Model], box: Box) -> Model:
         """Return (observable - value)/sd."""
         at = {**known, "t": box.models.constant(arb(self.time))}
         observable = self._formula.evaluate(at, box.models)[0]
-        found: Model = observable + box.models.constant(-self._value)
-        return found * box.models.constant(1 / self._sd)
+        difference: Model = observable + box.models.constant(-self._value)
+        return difference * box.models.constant(1 / self._sd)
 
 
 def _rounded(models: Sequence[Model], box: Box) -> _States:

@@ -163,24 +163,24 @@ class _Checker:
         They end once the sum of their smallest squares has reached `enough`.
         """
         known = box.unknown_models()
-        found = []
+        residuals = []
         for prior in self._document.statement["priors"]:
             off = known[prior["unknown"]] + box.models.constant(-arb(float(prior["mean"])))
-            found.append(off * box.models.constant(1 / arb(float(prior["sd"]))))
-        total = sum((distance_squared(r) for r in found), ZERO)
+            residuals.append(off * box.models.constant(1 / arb(float(prior["sd"]))))
+        total = sum((distance_squared(r) for r in residuals), ZERO)
         complete = True
         for condition in self._conditions:
             try:
                 for residual in condition.residuals(box):
                     if not residual.size.is_finite():
                         raise LostError
-                    found.append(residual)
+                    residuals.append(residual)
                     total += distance_squared(residual)
                     if enough is not None and total >= enough:
-                        return found, False
+                        return residuals, False
             except LostError:
                 complete = False
-        return found, complete
+        return residuals, complete
 
     def _leaf(self, ends: np.ndarray, bound: float) -> tuple[Finding, np.ndarray]:
         """Prove the bound of a leaf; return the outcome and the box that decided it."""

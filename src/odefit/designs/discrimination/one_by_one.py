@@ -37,7 +37,7 @@ def chosen(pool: Pool, field: Field, limits: Limits) -> tuple[list[int], list[fl
     rivals = field.rivals
     exchange = Exchange(pool, (), limits)
     models = rivals.right, rivals.other
-    told = [m.predictions(list(field.runs), field.times, m.vector) for m in models]
+    predictions = [m.predictions(list(field.runs), field.times, m.vector) for m in models]
     information = []
     for model in models:
         rows = model.data_residuals(model.vector)[1]
@@ -56,8 +56,8 @@ def chosen(pool: Pool, field: Field, limits: Limits) -> tuple[list[int], list[fl
         covariances = [np.asarray(np.linalg.inv(_regular(i)), dtype=float) for i in information]
         scores = np.full((pool.count, 2), -np.inf)
         for i in np.flatnonzero(allowed):
-            own, columns = [t[pool.run[i]] for t in told], field.columns[pool.group[i]]
-            scores[i] = _score(own, field.rows[i], columns, covariances)
+            in_run, columns = [t[pool.run[i]] for t in predictions], field.columns[pool.group[i]]
+            scores[i] = _score(in_run, field.rows[i], columns, covariances)
         counts = np.array([len(field.columns[g]) for g in pool.group])
         telling = bool((scores[:, 0] > counts * (1 + 1e-9)).any())
         best = int(np.argmax(scores[:, 0 if telling else 1]))
@@ -65,19 +65,21 @@ def chosen(pool: Pool, field: Field, limits: Limits) -> tuple[list[int], list[fl
         values.append(float(scores[best, 0]))
         observed = field.columns[pool.group[best]]
         for k in range(2):
-            own = told[k][pool.run[best]]
-            rows = own.rows[field.rows[best], observed].reshape(-1, len(information[k]))
+            in_run = predictions[k][pool.run[best]]
+            rows = in_run.rows[field.rows[best], observed].reshape(-1, len(information[k]))
             information[k] = information[k] + rows.T @ rows
 
 
 def _score(
-    told: Sequence[Told], row: int, observed: Sequence[int], covariances: Sequence[Array]
+    predictions: Sequence[Told], row: int, observed: Sequence[int], covariances: Sequence[Array]
 ) -> tuple[float, float]:
     """Return the criterion of a candidate, and its first term."""
-    difference = told[0].values[row, observed] - told[1].values[row, observed]
-    variances = np.maximum(told[0].sds[row, observed], told[1].sds[row, observed]) ** 2
+    difference = predictions[0].values[row, observed] - predictions[1].values[row, observed]
+    variances = (
+        np.maximum(predictions[0].sds[row, observed], predictions[1].sds[row, observed]) ** 2
+    )
     spread = np.diag(2.0 * variances)
-    for one, covariance in zip(told, covariances, strict=True):
+    for one, covariance in zip(predictions, covariances, strict=True):
         slopes = one.gradients[row, observed]
         spread = spread + slopes @ covariance @ slopes.T
     solved = np.linalg.solve(spread, np.column_stack([difference, np.diag(2.0 * variances)]))

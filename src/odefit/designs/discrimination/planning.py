@@ -60,9 +60,9 @@ def plan_discrimination(
     measured, or if no measurement tells them apart.
     """
     check_same(request.problem, other, request.experiments)
-    wanted = [texts] if isinstance(texts, str) else texts
+    observables = [texts] if isinstance(texts, str) else texts
     other, _ = with_observables(
-        other, list(request.observables) if wanted is None else wanted, noise
+        other, list(request.observables) if observables is None else observables, noise
     )
     factors = factors_of(other, vary or {})
     if not factors_alike(request.factors, factors):
@@ -116,10 +116,10 @@ def _around(near: Neighbourhood, pool: Pool, whole: Divided) -> list[tuple[Run, 
     """Return places near the points of a continuous design, on finer and finer grids."""
     heavy = whole.support[whole.weights > LIGHT]
     points = pool.points(heavy)
-    found: list[tuple[Run, list[Array]]] = []
+    places: list[tuple[Run, list[Array]]] = []
     for step, share in near.steps[1:4]:
-        found += near.around(points, step, share)
-    return found
+        places += near.around(points, step, share)
+    return places
 
 
 def _continuous(pool: Pool, whole: Divided) -> ContinuousDesign:
@@ -154,15 +154,15 @@ def _found(
             for g in pool.groups
         ]
         places.append((run, times))
-    there, field_there = turned.pool(places)
+    turned_pool, field_there = turned.pool(places)
     counts: dict[int, float] = {}
     predictions: list[tuple[float, float]] = []
-    measured = [np.unique(np.concatenate(own)) for _, own in places]
+    measured = [np.unique(np.concatenate(by_group)) for _, by_group in places]
     second = rivals.other.predictions(runs, measured, rivals.other.vector)
     first = rivals.right.predictions(runs, measured, rivals.right.vector)
     names = list(rivals.right.information.observables)
     for m in measurements:
-        index = there.index(runs[m.run], pool.groups.index(m.observables), m.time)
+        index = turned_pool.index(runs[m.run], pool.groups.index(m.observables), m.time)
         if index is not None:
             counts[index] = float(m.count)
         row = int(np.searchsorted(first[m.run].times, m.time))
@@ -220,17 +220,17 @@ def _curves(
     request: Request, rivals: Rivals, runs: Sequence[Run], vector: Array
 ) -> list[RivalCurves]:
     """Return the curves of both models in the runs of a design."""
-    found = []
+    curves = []
     window = max(request.windows, key=lambda w: w.high)
     low = min(w.low for w in request.windows)
     times = np.linspace(low, window.high, 201) if window.high > low else np.array([low])
-    own = [times] * len(runs)
-    right = rivals.right.predictions(runs, own, rivals.right.vector)
-    other = rivals.other.predictions(runs, own, rivals.other.vector)
-    closest = rivals.other.predictions(runs, own, vector)
+    all_times = [times] * len(runs)
+    right = rivals.right.predictions(runs, all_times, rivals.right.vector)
+    other = rivals.other.predictions(runs, all_times, rivals.other.vector)
+    closest = rivals.other.predictions(runs, all_times, vector)
     for k, run in enumerate(runs):
         for j, name in enumerate(rivals.right.information.observables):
-            found.append(
+            curves.append(
                 RivalCurves(
                     run,
                     name,
@@ -240,4 +240,4 @@ def _curves(
                     rivals.other.information.natural(name, closest[k].values[:, j]),
                 )
             )
-    return found
+    return curves

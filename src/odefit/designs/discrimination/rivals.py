@@ -60,15 +60,15 @@ class Model:
         n = len(vector)
         if not self.existing and not self.problem.priors:
             return np.zeros(0), np.zeros((0, n))
-        found = self.information.forward.evaluate(vector, LAST_SERVED)
-        if isinstance(found, Failure):
+        evaluation = self.information.forward.evaluate(vector, LAST_SERVED)
+        if isinstance(evaluation, Failure):
             return np.full(1, FAR), np.zeros((1, n))
         rows = slice(None)
         if not self.existing:
             blocks = self.information.forward.series_rows
             rows = slice(max((b.sd_rows or b.rows).stop for b in blocks), None)
         scale = np.sqrt(self.information.scale)
-        return found.residuals[rows] / scale, found.jacobian[rows] / scale
+        return evaluation.residuals[rows] / scale, evaluation.jacobian[rows] / scale
 
 
 def check_same(first: Problem, second: Problem, experiments: Sequence[str]) -> None:
@@ -80,10 +80,11 @@ def check_same(first: Problem, second: Problem, experiments: Sequence[str]) -> N
                 f"against: the other model has no experiment '{name}'{did_you_mean(name, known)}; "
                 "name those that both have with --experiment (experiments=[...])"
             )
-        here, there = first.condition(name).t0, second.condition(name).t0
-        if here != there:
+        here, other_start = first.condition(name).t0, second.condition(name).t0
+        if here != other_start:
             raise InputError(
-                f'against: experiment "{name}" begins at {here:g} in one model and at {there:g} in '
+                f'against: experiment "{name}" begins at {here:g} in one model and at '
+                f"{other_start:g} in "
                 "the other"
             )
 
@@ -113,15 +114,15 @@ class Rivals:
     def pool(self, places: Places) -> tuple[Pool, Field]:
         """Return the candidates at some places, and the differences of the models there."""
         runs = [run for run, _ in places]
-        times = [np.unique(np.concatenate(list(own))) for _, own in places]
+        times = [np.unique(np.concatenate(list(by_group))) for _, by_group in places]
         first = self.right.predictions(runs, times, self.right.vector)
         second = self.other.predictions(runs, times, self.other.vector)
         names = self.right.information.observables
         columns = [[names.index(name) for name in group] for group in self.groups]
         run, group, time, rows = [], [], [], []
-        for k, (_, own) in enumerate(places):
-            for g, (wanted, observed) in enumerate(zip(own, columns, strict=True)):
-                at = np.searchsorted(times[k], np.unique(wanted))
+        for k, (_, by_group) in enumerate(places):
+            for g, (asked, observed) in enumerate(zip(by_group, columns, strict=True)):
+                at = np.searchsorted(times[k], np.unique(asked))
                 both = first[k].possible[:, observed] & second[k].possible[:, observed]
                 at = at[both[at].all(axis=1)]
                 run += [k] * len(at)
@@ -152,22 +153,22 @@ class Field:
     first: list[Told]
 
     def differences(
-        self, vector: Array, kept: Sequence[int] | None = None
+        self, vector: Array, numbers: Sequence[int] | None = None
     ) -> tuple[Array, Array] | None:
         """Return standardised differences at unknowns of the other model, and their derivatives.
 
-        They have the shapes (m, w) and (m, w, n), for candidates `kept` (None for all) of at most w
+        They have the shapes (m, w) and (m, w, n), for candidates `numbers` (None: all) of at most w
         observables each. None is returned where the other model cannot be integrated.
         """
-        every = range(self.pool.count) if kept is None else kept
+        every = range(self.pool.count) if numbers is None else numbers
         needed = sorted({int(self.pool.run[i]) for i in every})
         times = []
         for k in needed:
-            own = {float(self.pool.time[i]) for i in every if self.pool.run[i] == k}
-            times.append(self.times[k] if kept is None else np.array(sorted(own)))
-        told = self.rivals.other.predictions([self.runs[k] for k in needed], times, vector)
+            run_times = {float(self.pool.time[i]) for i in every if self.pool.run[i] == k}
+            times.append(self.times[k] if numbers is None else np.array(sorted(run_times)))
+        predictions = self.rivals.other.predictions([self.runs[k] for k in needed], times, vector)
         width = max(len(c) for c in self.columns)
-        found = np.zeros((len(every), width))
+        standardised = np.zeros((len(every), width))
         slopes = np.zeros((len(every), width, len(vector)))
         for place, i in enumerate(every):
             k = int(self.pool.run[i])
@@ -176,17 +177,21 @@ class Field:
             observed = self.columns[self.pool.group[i]]
             here = self.first[k]
             sds = here.sds[self.rows[i], observed]
-            values = told[at].values[row, observed]
+            values = predictions[at].values[row, observed]
             if not np.isfinite(values).all():
                 return None
-            found[place, : len(observed)] = (here.values[self.rows[i], observed] - values) / sds
-            slopes[place, : len(observed)] = -told[at].gradients[row, observed] / sds[:, None]
-        return found, slopes
+            standardised[place, : len(observed)] = (
+                here.values[self.rows[i], observed] - values
+            ) / sds
+            slopes[place, : len(observed)] = (
+                -predictions[at].gradients[row, observed] / sds[:, None]
+            )
+        return standardised, slopes
 
     def squares(self, vector: Array) -> Array | None:
         """Return the sum of squared differences of each candidate, shape (m,)."""
-        found = self.differences(vector)
-        return None if found is None else np.sum(found[0] ** 2, axis=1)
+        evaluated = self.differences(vector)
+        return None if evaluated is None else np.sum(evaluated[0] ** 2, axis=1)
 
     def closest(self, numbers: Mapping[int, float]) -> tuple[Array, float]:
         """Return the unknowns of the other model that are closest, and the sum of squares.
@@ -197,8 +202,8 @@ class Field:
         from scipy.optimize import least_squares
 
         rivals, other = self.rivals, self.rivals.other
-        kept = [i for i, count in numbers.items() if count > 0]
-        roots = np.sqrt([numbers[i] for i in kept])
+        used = [i for i, count in numbers.items() if count > 0]
+        roots = np.sqrt([numbers[i] for i in used])
         lower, upper = other.problem.lower, other.problem.upper
         sizes = sizes_at(other.problem, other.vector)
         known: dict[bytes, tuple[Array, Array]] = {}
@@ -208,15 +213,15 @@ class Field:
             if key not in known:
                 known.clear()
                 residuals, jacobian = other.data_residuals(vector)
-                found = self.differences(vector, kept)
-                if found is None:
+                at_vector = self.differences(vector, used)
+                if at_vector is None:
                     known[key] = (
-                        np.full(len(residuals) + len(kept), FAR),
-                        np.zeros((len(residuals) + len(kept), len(vector))),
+                        np.full(len(residuals) + len(used), FAR),
+                        np.zeros((len(residuals) + len(used), len(vector))),
                     )
                     return known[key]
-                values = (found[0] * roots[:, None]).ravel()
-                slopes = (found[1] * roots[:, None, None]).reshape(-1, len(vector))
+                values = (at_vector[0] * roots[:, None]).ravel()
+                slopes = (at_vector[1] * roots[:, None, None]).reshape(-1, len(vector))
                 known[key] = (
                     np.concatenate([residuals, values]),
                     np.concatenate([jacobian, slopes]),
@@ -224,9 +229,11 @@ class Field:
             return known[key]
 
         if not len(other.vector):
-            found = self.differences(other.vector, kept)
+            at_closest = self.differences(other.vector, used)
             squares = (
-                math.nan if found is None else float(np.sum(roots[:, None] ** 2 * found[0] ** 2))
+                math.nan
+                if at_closest is None
+                else float(np.sum(roots[:, None] ** 2 * at_closest[0] ** 2))
             )
             return other.vector, squares
         begun = other.data_residuals(other.vector)[0]

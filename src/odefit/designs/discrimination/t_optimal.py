@@ -116,7 +116,7 @@ def divided(closest: Closest, effort: float) -> Divided:
         goal = np.zeros(pool.count + 1)
         goal[-1] = -1.0
         sums = np.append(np.ones(pool.count), 0.0)[None]
-        found: Any = linprog(
+        solution: Any = linprog(
             goal,
             A_ub=constraints,
             b_ub=np.array(closest.data) / scale,
@@ -125,15 +125,15 @@ def divided(closest: Closest, effort: float) -> Divided:
             bounds=[(0.0, 1.0)] * pool.count + [(0.0, None)],
             method="highs",
         )
-        if found.status != 0:
+        if solution.status != 0:
             break
-        bound = float(found.x[-1]) * scale
-        weights = np.clip(found.x[:-1], 0.0, 1.0)
+        bound = float(solution.x[-1]) * scale
+        weights = np.clip(solution.x[:-1], 0.0, 1.0)
         support = np.flatnonzero(weights > 1e-9)
         numbers = {int(i): float(weights[i]) * effort / pool.atoms.costs[i] for i in support}
         vector, value = closest.field.closest(numbers)
         if best is None or value > best.value:
-            shares = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
+            shares = np.maximum(-np.asarray(solution.ineqlin.marginals), 0.0)
             shares = shares / shares.sum() if shares.sum() > 0 else np.full(len(shares), 1.0)
             along = shares @ per_cost
             mean = float(weights @ along)
@@ -211,8 +211,8 @@ def refined(
         begin = [i for i in mapped if i is not None]
         if len(begin) < len(mapped):
             break
-        design, found = exact(Closest(pool, field), limits, begin)
-        if found > value:
-            best, value = (pool, field, design, found), found
+        design, new_value = exact(Closest(pool, field), limits, begin)
+        if new_value > value:
+            best, value = (pool, field, design, new_value), new_value
             here = pool.points(design)
     return best

@@ -96,19 +96,19 @@ class RightHandSides:
             if deviation is not None:
                 rest = rest + deviation[i]
             kept_terms = min(m, len(flat))
-            kept = np.zeros((m, 1, count * boxes))
-            kept[:kept_terms, 0] = flat[:kept_terms].reshape(kept_terms, -1)
+            retained = np.zeros((m, 1, count * boxes))
+            retained[:kept_terms, 0] = flat[:kept_terms].reshape(kept_terms, -1)
             support = None if kept_terms == m else frozenset(range(kept_terms))
             remainder = (rest * ROUNDING_MARGIN).reshape(-1)
-            known[entry] = TaylorModel(how.monomials, kept, support, remainder)
+            known[entry] = TaylorModel(how.monomials, retained, support, remainder)
         times = self._segment.relations.times[list(points)]
         inputs = self._segment.inputs(times)
         columns = [(self._system.time, times)]
         columns += [(entry, inputs[:, k]) for k, entry in enumerate(self._system.inputs.values())]
         for entry, values in columns:
             known[entry] = TaylorModel.constant(how.monomials, np.repeat(values, boxes))
-        found = how.program.evaluate(how.monomials, known, count * boxes, bounded)
-        models = [found[term.index] for term in how.program.terms]
+        evaluated = how.program.evaluate(how.monomials, known, count * boxes, bounded)
+        models = [evaluated[term.index] for term in how.program.terms]
         coefficients = np.stack([model.c[:, 0].reshape(m, count, boxes) for model in models])
         return coefficients, np.stack([model.remainder.reshape(count, boxes) for model in models])
 

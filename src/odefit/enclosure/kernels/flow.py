@@ -241,7 +241,9 @@ class CompiledFlow(Flow):
             control.tried,
             control.stability_cost,
         )
-        given = [method.system.input_polynomial(name, begin) for name in method.system.inputs]
+        input_pieces = [
+            method.system.input_polynomial(name, begin) for name in method.system.inputs
+        ]
         equations = Equations(
             programs.rates.program,
             programs.jacobian.program,
@@ -249,8 +251,8 @@ class CompiledFlow(Flow):
             programs.jacobian_orders,
             mode.dependence,
             method.tolerance,
-            np.array([p for p, _ in given]).reshape(-1, 4),
-            np.array([origin for _, origin in given]),
+            np.array([p for p, _ in input_pieces]).reshape(-1, 4),
+            np.array([origin for _, origin in input_pieces]),
         )
         of_boxes = _Constants(
             *programs.rates.constants(constants.right_hand_sides, states.boxes),

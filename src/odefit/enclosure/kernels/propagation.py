@@ -372,10 +372,10 @@ def propagate_in_frame(
 def put_dependent(unknown: BoolArray, dependence: Array) -> None:
     """Mark all states that depend on unknown ones as unknown as well, shape (n,)."""
     n = len(unknown)
-    given = unknown.copy()
+    before = unknown.copy()
     for i in range(n):
         for j in range(n):
-            if given[j] and dependence[i, j] > 0:
+            if before[j] and dependence[i, j] > 0:
                 unknown[i] = True
 
 

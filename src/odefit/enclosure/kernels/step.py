@@ -240,21 +240,23 @@ def jacobian_bounds(
         i, j = number // n, number % n
         place = program.targets[number]
         orders = program.lengths[place]
-        own, varying, positive = 0.0, 0.0, 0.0
+        constant, varying, positive = 0.0, 0.0, 0.0
         for k in range(length):
             value = space.c[place, 0, k] if k < orders else 0.0
             middle[k, i, j] = value * h
-            own += abs(value)
+            constant += abs(value)
             if k > 0:
                 positive += max(value, 0.0)
             if k < orders:
                 for row in range(1, m):
                     varying += abs(space.c[place, row, k])
-        varying = (varying + space.remainder[place] + 8 * UNIT_ROUNDOFF * own) * ROUNDING_MARGIN
+        varying = (
+            varying + space.remainder[place] + 8 * UNIT_ROUNDOFF * constant
+        ) * ROUNDING_MARGIN
         variation[i, j] = varying * h * ROUNDING_MARGIN + UNDERFLOW
         # During the step, the orders of s beyond the first add their positive parts.
-        top = space.c[place, 0, 0] + positive + varying if i == j else own + varying
-        top += 16 * UNIT_ROUNDOFF * own
+        top = space.c[place, 0, 0] + positive + varying if i == j else constant + varying
+        top += 16 * UNIT_ROUNDOFF * constant
         upper[i, j] = top * h + abs(top * h) * (ROUNDING_MARGIN - 1) + UNDERFLOW
         if not np.isfinite(variation[i, j]):
             variation[i, j] = np.inf

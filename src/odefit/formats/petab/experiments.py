@@ -34,13 +34,13 @@ class Experiments:
         steady = first.time == STEADY
         t0 = first.time if not steady else later[0].time if later else 0.0
         constants, initial = self._beginning(first)
-        found: dict[str, Any] = {"name": plain_name(rows.name), "t0": t0}
+        table: dict[str, Any] = {"name": plain_name(rows.name), "t0": t0}
         if steady:
-            found["steady_state"] = True
-        found["constants"], found["initial"] = constants, initial
+            table["steady_state"] = True
+        table["constants"], table["initial"] = constants, initial
         events = [self._event(period, constants) for period in later]
-        found["event"] = [*(e for e in events if e["assign"]), *self._model_events()]
-        return found
+        table["event"] = [*(e for e in events if e["assign"]), *self._model_events()]
+        return table
 
     def _beginning(self, first: Period) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the constants and initial values that the first period assigns."""
@@ -51,13 +51,13 @@ class Experiments:
         for name in values.keys() & model.constants.keys():
             before[name] = repr(model.constants[name])
         before |= {n: t for n, t in model.computed.items() if n not in parameters}
-        given = {
+        assigned = {
             name: substituted(text, {n: before[n] for n in names_in(text) & before.keys()})
             for name, text in values.items()
         }
         chosen = {name: name for name in parameters & (self._names.defined - model.states.keys())}
-        start = model.at_start({**chosen, **given})
-        constants: dict[str, Any] = {n: t for n, t in given.items() if n not in model.states}
+        start = model.at_start({**chosen, **assigned})
+        constants: dict[str, Any] = {n: t for n, t in assigned.items() if n not in model.states}
         for name, text in start.computed.items():
             if name not in parameters:
                 inside = names_in(text) & constants.keys()
@@ -85,7 +85,7 @@ class Experiments:
 
     def _values(self, period: Period) -> dict[str, str]:
         """Return the assignments of a period, with names and values of format 1."""
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         model = self._model
         for target, text in period.assign.items():
             if target in self._comments:
@@ -109,16 +109,16 @@ class Experiments:
                     f"there is no {shown(target)} in the model{did_you_mean(target, known)}",
                 )
             else:
-                found[name] = self._names.expression(text, period.place)
-        return found
+                values[name] = self._names.expression(text, period.place)
+        return values
 
     def _model_events(self) -> Sequence[dict[str, Any]]:
         """Return the events of the model, which apply to every experiment."""
-        found = self._model.event_tables()
+        tables = self._model.event_tables()
         if self._version < 2:
-            for table in found:
+            for table in tables:
                 del table["measured"]
-        return found
+        return tables
 
 
 def comment_columns(experiments: Sequence[ExperimentRows], names: PetabNames) -> list[str]:
@@ -150,11 +150,11 @@ def _is_value(text: str, names: PetabNames) -> bool:
 
 def _with_numbers(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table in which texts without names are numbers."""
-    found = {}
+    converted = {}
     for name, value in table.items():
         number = number_in(value) if isinstance(value, str) else None
-        found[name] = value if number is None else number
-    return found
+        converted[name] = value if number is None else number
+    return converted
 
 
 def plain_name(name: str) -> str:

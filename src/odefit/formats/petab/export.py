@@ -47,10 +47,10 @@ class Export:
         self._taken = {identifier(n) for n in self._names()}
         self._ids = self._experiment_ids()
         self.unknowns = [self._unknown_id(k) for k in range(len(problem.unknowns))]
-        given = [u.parameter for u in problem.unknowns]
+        parameters = [u.parameter for u in problem.unknowns]
         self.nominal: dict[str, float] = {
             name: _inside(p) if p.guess is None else p.guess
-            for name, p in zip(self.unknowns, given, strict=True)
+            for name, p in zip(self.unknowns, parameters, strict=True)
         }
         self._unknown_formulas = [Formula(name) for name in self.unknowns]
         self.observables: list[list[Any]] = []
@@ -77,44 +77,44 @@ class Export:
         names = {*model.ode, *model.algebraic, *model.inputs, *model.observables}
         return names | {n for c in self._resolved for n in c.scalars}
 
-    def _free(self, wanted: str) -> str:
+    def _free(self, name: str) -> str:
         """Return an unused id similar to the requested one."""
-        found = identifier(plain_id(wanted))
-        while found in self._taken:
-            found += "_"
-        self._taken.add(found)
-        return found
+        unused = identifier(plain_id(name))
+        while unused in self._taken:
+            unused += "_"
+        self._taken.add(unused)
+        return unused
 
     def _experiment_ids(self) -> dict[str, str]:
         ids: dict[str, str] = {}
         for condition in self._resolved:
-            wanted = plain_id(condition.name)
-            while wanted in ids.values():
-                wanted += "_"
-            ids[condition.name] = wanted
+            free_id = plain_id(condition.name)
+            while free_id in ids.values():
+                free_id += "_"
+            ids[condition.name] = free_id
         return ids
 
     def _unknown_id(self, number: int) -> str:
         unknown = self.problem.unknowns[number]
         if unknown.kind == "parameter" and unknown.experiment is None:
             return identifier(unknown.name)
-        own = "" if unknown.experiment is None else f"_{self._ids[unknown.experiment]}"
+        suffix = "" if unknown.experiment is None else f"_{self._ids[unknown.experiment]}"
         if unknown.kind == "noise":
             return self._free(unknown.name)
         start = "_0" if unknown.kind == "initial" else ""
-        return self._free(f"{unknown.name}{start}{own}")
+        return self._free(f"{unknown.name}{start}{suffix}")
 
     def _text(self, expression: Expression) -> str:
         return str(expression.evaluate(self._values, FORMULAS).text)
 
     def _bound(self, bound: int | float | Expression, condition: Condition) -> str:
         """Return a value as a formula in unknowns and numbers."""
-        found: Formula = bound_value(bound, condition.scalars, self._unknown_formulas, FORMULAS)
-        return found.text
+        formula: Formula = bound_value(bound, condition.scalars, self._unknown_formulas, FORMULAS)
+        return formula.text
 
     def _changing_scalars(self) -> dict[str, list[str]]:
         """Return the scalars that are not rows of the parameter table, by experiment."""
-        found = {}
+        by_name = {}
         for name in self._resolved[0].scalars:
             texts = [self._bound(c.scalars[name], c) for c in self._resolved]
             switched = any(name in assign for c in self._resolved for assign in c.assignments)
@@ -124,11 +124,11 @@ class Export:
                         f"[parameters] {name}", "an event assigns it, which PEtab 2 cannot express"
                     )
             else:
-                given = self.problem.parameters.get(name)
-                fixed = given is not None and given.fixed is not None
+                parameter = self.problem.parameters.get(name)
+                fixed = parameter is not None and parameter.fixed is not None
                 if not fixed or len(set(texts)) > 1 or switched:
-                    found[name] = texts
-        return found
+                    by_name[name] = texts
+        return by_name
 
     def _equations(self) -> SbmlEquations:
         model = self.model
@@ -174,7 +174,7 @@ class Export:
 
     def _located(self, condition: Condition) -> list[WrittenEvent]:
         """Return events that happen when a condition becomes true, or at times of unknowns."""
-        found = []
+        located = []
         for event in condition.located:
             if event.when is not None:
                 trigger = self._text(event.when)
@@ -193,9 +193,9 @@ class Export:
                 trigger = f"(time >= {time})"
             assign = {identifier(n): self._text(e) for n, e in event.assign.items()}
             delay, rank = (None if e is None else self._text(e) for e in event.waiting)
-            kept = event.persistent, event.early
-            found.append(WrittenEvent(trigger, assign, event.initially, delay, rank, kept))
-        return found
+            flags = event.persistent, event.early
+            located.append(WrittenEvent(trigger, assign, event.initially, delay, rank, flags))
+        return located
 
     def _check_located(self) -> None:
         first = self._located(self._resolved[0])
@@ -210,15 +210,15 @@ class Export:
     def _eliminated(self, elimination: Array) -> dict[str, str]:
         """Return algebraic variables that are sums of the constraints at zero."""
         zeros = {**self._values, **dict.fromkeys(self.model.algebraic, FORMULAS.number("0.0"))}
-        found = {}
+        sums = {}
         for name, row in zip(self.model.algebraic, elimination, strict=True):
             terms = [
                 (FORMULAS.number(repr(float(f))) * e.evaluate(zeros, FORMULAS)).text
                 for f, e in zip(row, self.model.algebraic.values(), strict=True)
                 if f != 0
             ]
-            found[identifier(name)] = " + ".join(terms) or "0.0"
-        return found
+            sums[identifier(name)] = " + ".join(terms) or "0.0"
+        return sums
 
     def _start(self, state: str) -> str:
         """Return the initial value in the model; experiments may override it."""
@@ -237,7 +237,7 @@ class Export:
         if self._same_input(name):
             return _pieces(inputs[0])
         parts = [
-            f"{_pieces(given)}, ({EXPERIMENT} == {float(i)!r})" for i, given in enumerate(inputs)
+            f"{_pieces(signal)}, ({EXPERIMENT} == {float(i)!r})" for i, signal in enumerate(inputs)
         ]
         return f"piecewise({', '.join(parts)}, 0.0)"
 
@@ -281,13 +281,13 @@ class Export:
         """Return times of events with their joint assignments."""
         span = float(np.max(condition.times[np.isfinite(condition.times)], initial=condition.t0))
         later = DELAY * max(span - condition.t0, abs(span))
-        found: dict[float, dict[str, Formula]] = {}
+        by_time: dict[float, dict[str, Formula]] = {}
         for time, assign in condition.events:
-            own = found.setdefault(time, {})
-            values = {**self._values, **own}
-            own.update({n: e.evaluate(values, FORMULAS) for n, e in assign.items()})
+            formulas_then = by_time.setdefault(time, {})
+            values = {**self._values, **formulas_then}
+            formulas_then.update({n: e.evaluate(values, FORMULAS) for n, e in assign.items()})
         shifted = []
-        for time, formulas in found.items():
+        for time, formulas in by_time.items():
             unseen = time in condition.times and not condition.sees_events(time)
             unseen &= not (condition.steady_start and time == condition.t0)
             at = time + later if unseen else time
@@ -349,10 +349,10 @@ class Export:
             }
             return str(noise.sd.evaluate({**self._values, **seen}, FORMULAS).text)
         if noise.sd == "estimate":
-            wanted = noise.unknown(name)
-            for unknown, found in zip(self.problem.unknowns, self.unknowns, strict=True):
-                if unknown.kind == "noise" and unknown.name == wanted:
-                    return found
+            noise_name = noise.unknown(name)
+            for unknown, parameter_id in zip(self.problem.unknowns, self.unknowns, strict=True):
+                if unknown.kind == "noise" and unknown.name == noise_name:
+                    return parameter_id
         return repr(float(noise.sd)) if isinstance(noise.sd, float) else "1.0"
 
     def _measure(self, name: str, condition: Condition, observable: str, series: Series) -> None:
@@ -360,13 +360,13 @@ class Export:
         every = [c.series[observable] for c in self._resolved if observable in c.series]
         column = any(s.sds is not None for s in every) or noise.relative is not None
         for i, (row, value) in enumerate(zip(series.rows, series.values, strict=True)):
-            own = ""
+            sd = ""
             if series.sds is not None and not math.isnan(series.sds[i]):
-                own = repr(float(series.sds[i]))
+                sd = repr(float(series.sds[i]))
             elif column and noise.relative is not None:
-                own = repr(float(noise.relative * abs(value)))
+                sd = repr(float(noise.relative * abs(value)))
             elif column:
-                own = self._sd(observable, noise)
+                sd = self._sd(observable, noise)
                 if isinstance(noise.sd, Expression) and noise.sd.constant is None:
                     self.issues.error(
                         f"[noise] {observable}",
@@ -375,14 +375,14 @@ class Export:
                     )
             time = float(condition.times[row])
             self.measurements.append(
-                [self._observable_id(observable), name, time, float(value), own]
+                [self._observable_id(observable), name, time, float(value), sd]
             )
 
 
 def plain_id(name: str) -> str:
     """Return a name as an id of PEtab."""
-    found = re.sub(r"\W", "_", name) or "_"
-    return f"_{found}" if found[0].isdigit() else found
+    plain = re.sub(r"\W", "_", name) or "_"
+    return f"_{plain}" if plain[0].isdigit() else plain
 
 
 def _with(text: str, values: Mapping[str, str]) -> str:
@@ -403,10 +403,10 @@ def _inside(parameter: Parameter) -> float:
     return high - 1.0 if math.isfinite(high) else 1.0
 
 
-def _pieces(given: Input) -> str:
+def _pieces(signal: Input) -> str:
     """Return an input as a formula in the time, piece by piece."""
-    rows = given.polynomials()
-    knots = given.times.tolist()
+    rows = signal.polynomials()
+    knots = signal.times.tolist()
     texts = []
     for i, row in enumerate(rows):
         left = repr(knots[max(i - 1, 0)])

@@ -49,19 +49,19 @@ class PetabNames:
         out.
         """
         try:
-            found = formula_text(text)
+            formula = formula_text(text)
         except ValueError as error:
             self._issues.error(place, f"{shown(text)}: {error}")
             return "0"
-        renamed = {n: self.of(n) for n in names_in(found) if self.of(n) != n}
-        found = substituted(found, renamed)
+        renamed = {n: self.of(n) for n in names_in(formula) if self.of(n) != n}
+        formula = substituted(formula, renamed)
         allowed = {*self.known, *further}
-        for name in sorted(names_in(found) - allowed):
+        for name in sorted(names_in(formula) - allowed):
             self._issues.error(
                 place, f"unknown name {shown(name)} in {shown(text)}{did_you_mean(name, allowed)}"
             )
         rules = self.model.assigned
-        return substituted(found, rules) if assigned else found
+        return substituted(formula, rules) if assigned else formula
 
 
 def names_in(text: str) -> frozenset[str]:
@@ -84,11 +84,11 @@ def number_in(text: str) -> float | None:
 
 def reachable(used: Iterable[str], defined: Mapping[str, Iterable[str]]) -> set[str]:
     """Return the names in `used`, and those in their definitions, and so on."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = list(used)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in names:
+            names.add(name)
             waiting += defined.get(name, ())
-    return found
+    return names

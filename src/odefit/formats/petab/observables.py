@@ -84,30 +84,30 @@ class Observables:
         """Return whether a measurement has as many replacements as placeholders."""
         known = self._names.known
         fits = True
-        for what, wanted, given in (
+        for column, placeholders, values in (
             ("observableParameters", row.placeholders, measurement.parameters),
             ("noiseParameters", row.noise_placeholders, measurement.noise_parameters),
         ):
-            if len(wanted) != len(given):
+            if len(placeholders) != len(values):
                 fits = False
                 self._issues.error(
                     measurement.place,
-                    f"{what}: {row.name} has {len(wanted)} placeholders "
-                    f"({', '.join(wanted) or 'none'}), got {len(given)} values",
+                    f"{column}: {row.name} has {len(placeholders)} placeholders "
+                    f"({', '.join(placeholders) or 'none'}), got {len(values)} values",
                 )
-            for value in given:
+            for value in values:
                 number = as_number(value)
                 if number is None and self._names.of(value) not in known:
                     fits = False
                     self._issues.error(
                         measurement.place,
-                        f"{what}: {shown(value)} is neither a number nor a parameter",
+                        f"{column}: {shown(value)} is neither a number nor a parameter",
                     )
         return fits
 
     def _observable(self, row: ObservableRow, measured: Sequence[Measurement]) -> None:
         name = self._names.of(row.name)
-        own = _placeholders(row)
+        placeholders = _placeholders(row)
         formula = self._names.expression(row.formula, row.place, row.placeholders)
         noise = self._names.expression(
             row.noise, row.place, {*row.noise_placeholders, *row.placeholders, *self._ids}
@@ -117,13 +117,13 @@ class Observables:
         overrides = [
             (m.parameters, () if sds is not None else m.noise_parameters) for m in measured
         ]
-        replaced = own if sds is None else row.placeholders
+        replaced = placeholders if sds is None else row.placeholders
         by_experiment: dict[str, set[Override]] = {}
         for m, override in zip(measured, overrides, strict=True):
             by_experiment.setdefault(plain_name(m.experiment), set()).add(override)
-        if all(len(found) == 1 for found in by_experiment.values()):
-            given = {e: next(iter(found)) for e, found in by_experiment.items()}
-            inside = self._constants_of_experiments(name, replaced, given)
+        if all(len(of_experiment) == 1 for of_experiment in by_experiment.values()):
+            single = {e: next(iter(of_experiment)) for e, of_experiment in by_experiment.items()}
+            inside = self._constants_of_experiments(name, replaced, single)
             texts = substituted(formula, inside), substituted(noise, inside)
             self._add(name, row, *texts, sds is not None)
             self._measure(name, measured, sds)
@@ -170,14 +170,14 @@ class Observables:
         return {p: substituted(t, rules) for p, t in zip(placeholders, texts, strict=True)}
 
     def _constants_of_experiments(
-        self, observable: str, placeholders: Sequence[str], given: Mapping[str, Override]
+        self, observable: str, placeholders: Sequence[str], replacements: Mapping[str, Override]
     ) -> dict[str, str]:
         """Return and store the replacements of placeholders that are constants of experiments."""
-        texts = {e: self._texts(placeholders, override) for e, override in given.items()}
+        texts = {e: self._texts(placeholders, override) for e, override in replacements.items()}
         usual = next(iter(texts.values()))
         inside = {}
         for placeholder in placeholders:
-            if len({found[placeholder] for found in texts.values()}) == 1:
+            if len({by_placeholder[placeholder] for by_placeholder in texts.values()}) == 1:
                 inside[placeholder] = usual[placeholder]
                 continue
             clash = placeholder in self._shared or placeholder in self._taken
@@ -221,10 +221,10 @@ def _numeric_noise(
     noise: str, row: ObservableRow, measured: Sequence[Measurement]
 ) -> list[float] | None:
     """Return the noise of each measurement, if the measurements give all of it as numbers."""
-    wanted = set(row.noise_placeholders)
-    if not wanted or not names_in(noise) <= wanted:
+    placeholders = set(row.noise_placeholders)
+    if not placeholders or not names_in(noise) <= placeholders:
         return None
-    found = []
+    sds = []
     for m in measured:
         inside = dict(zip(row.noise_placeholders, m.noise_parameters, strict=True))
         if any(as_number(value) is None for value in inside.values()):
@@ -232,5 +232,5 @@ def _numeric_noise(
         number = number_in(substituted(noise, inside))
         if number is None:
             return None
-        found.append(row.sd_over_scale * number)
-    return found
+        sds.append(row.sd_over_scale * number)
+    return sds

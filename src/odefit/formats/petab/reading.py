@@ -62,11 +62,11 @@ def read_petab(
     for row in observed.rows:
         by_experiment[row.experiment].append(row)
     for experiment in experiments:
-        own = experiment["constants"]
+        constants = experiment["constants"]
         for name, value in observed.constants[experiment["name"]].items():
             # a constant equal to another one takes its value
-            another = own.get(value) if isinstance(value, str) else None
-            own[name] = another if isinstance(another, str) else value
+            another = constants.get(value) if isinstance(value, str) else None
+            constants[name] = another if isinstance(another, str) else value
         experiment["data"] = _data(by_experiment[experiment["name"]])
     issues.raise_errors()
     mapping = _mapping(description, model, names, observed, experiments, nominal, issues)
@@ -166,7 +166,7 @@ def _check_parameters(description: Description, names: PetabNames, issues: Issue
 def _parameters(
     description: Description, names: PetabNames, nominal: bool, issues: Issues
 ) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    parameters: dict[str, dict[str, Any]] = {}
     for row in description.parameters:
         name = names.of(row.name)
         table: dict[str, Any] = {}
@@ -177,7 +177,7 @@ def _parameters(
             table["upper"] = row.upper
         if not row.estimate:
             table["fixed"] = row.nominal
-            found[name] = table
+            parameters[name] = table
             continue
         if row.scale is not None:
             table["scale"] = row.scale
@@ -191,8 +191,8 @@ def _parameters(
             )
         elif nominal and row.nominal is not None:
             table["guess"] = row.nominal
-        found[name] = table
-    return found
+        parameters[name] = table
+    return parameters
 
 
 def _data(measured: Sequence[ObservedRow]) -> dict[str, list[float | None]]:
@@ -208,7 +208,7 @@ def _data(measured: Sequence[ObservedRow]) -> dict[str, list[float | None]]:
             row[f"{observable}_sd"] = sd
     order = sorted(rows)
     columns = dict.fromkeys(name for key in order for name in rows[key])
-    found: dict[str, list[float | None]] = {"t": [time for time, _ in order]}
+    table: dict[str, list[float | None]] = {"t": [time for time, _ in order]}
     for column in columns:
-        found[column] = [rows[key].get(column) for key in order]
-    return found
+        table[column] = [rows[key].get(column) for key in order]
+    return table

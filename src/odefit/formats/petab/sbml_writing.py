@@ -124,13 +124,13 @@ def sbml_text(name: str, equations: SbmlEquations) -> str:
             made.setValue(value)
 
     def tree(formula: str) -> Any:
-        found = libsbml.parseL3FormulaWithSettings(formula, settings)
-        if found is None:
+        parsed = libsbml.parseL3FormulaWithSettings(formula, settings)
+        if parsed is None:
             raise InputError(
                 f"the formula '{formula}' cannot be written in SBML: "
                 f"{libsbml.getLastParseL3Error().strip()}"
             )
-        return found
+        return parsed
 
     for identifier, value in equations.constants.items():
         parameter(identifier, value, True)

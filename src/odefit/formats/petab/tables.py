@@ -67,17 +67,17 @@ class Row:
 
     def text(self, column: str, issues: Issues) -> str:
         """Return a cell that must not be empty; report it if it is."""
-        found = self.get(column)
-        if not found:
+        cell = self.get(column)
+        if not cell:
             issues.error(self.place, f"{column} is empty; every row needs one")
-        return found
+        return cell
 
     def choice(self, column: str, choices: Sequence[str], issues: Issues) -> str:
         """Return a cell that must be one of some words; an empty one means the first."""
-        found = self.get(column) or choices[0]
-        if found not in choices:
-            issues.error(self.place, f"{column}: unknown {shown(found)}{one_of(found, choices)}")
-        return found
+        word = self.get(column) or choices[0]
+        if word not in choices:
+            issues.error(self.place, f"{column}: unknown {shown(word)}{one_of(word, choices)}")
+        return word
 
     def number(
         self, column: str, issues: Issues, *, infinite: bool = False, missing: float | None = None
@@ -91,8 +91,8 @@ class Row:
             return missing
         value = as_number(text)
         if value is None or (math.isinf(value) and not infinite):
-            wanted = "a number" if infinite else "a finite number"
-            issues.error(self.place, f"{column}: expected {wanted}, got {shown(text)}")
+            kind = "a number" if infinite else "a finite number"
+            issues.error(self.place, f"{column}: expected {kind}, got {shown(text)}")
             return None
         return value
 
@@ -234,17 +234,17 @@ def aliases(tables: Sequence[Table], issues: Issues) -> dict[str, str]:
 
 def unique(rows: Sequence[Row], column: str, issues: Issues) -> dict[str, Row]:
     """Return rows by the id in `column`; report empty ids and duplicates."""
-    found: dict[str, Row] = {}
+    by_id: dict[str, Row] = {}
     for row in rows:
         name = row.text(column, issues)
         if not name:
             continue
-        if name in found:
+        if name in by_id:
             issues.error(
-                row.place, f"{column} {shown(name)} occurs twice, first in {found[name].place}"
+                row.place, f"{column} {shown(name)} occurs twice, first in {by_id[name].place}"
             )
-        found.setdefault(name, row)
-    return found
+        by_id.setdefault(name, row)
+    return by_id
 
 
 def all_rows(tables: Sequence[Table], required: Sequence[str], issues: Issues) -> list[Row]:

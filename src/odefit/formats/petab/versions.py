@@ -97,18 +97,18 @@ def describe(files: PetabFiles, issues: Issues) -> Description:
         experiments, measurements = measured
         used = {p.place for e in experiments for p in e.periods}
         idle = [name for name, condition in conditions.items() if condition.place not in used]
-        what = "under the conditions"
+        origin = "under the conditions"
     else:
         by_name = _experiments_2(tables, issues)
         measurements = _measurements_2(tables["measurement"], known, set(by_name), issues)
         names = {m.experiment for m in measurements}
         idle = [name for name in by_name if name not in names]
-        what = "of the experiments"
+        origin = "of the experiments"
         if NO_EXPERIMENT in names and NO_EXPERIMENT not in by_name:
             by_name[NO_EXPERIMENT] = ExperimentRows(NO_EXPERIMENT, (Period(0.0, {}, ""),))
         experiments = tuple(e for name, e in by_name.items() if name in names)
     if idle:
-        notes.append(f"There are no measurements {what} {some(idle)}.")
+        notes.append(f"There are no measurements {origin} {some(idle)}.")
     path, label = files.model
     return Description(
         name=files.name,
@@ -128,7 +128,7 @@ def _parameters_1(
     tables: Sequence[Table], notes: list[str], issues: Issues
 ) -> tuple[ParameterRow, ...]:
     required = ("parameterId", "parameterScale", "lowerBound", "upperBound", "estimate")
-    found = []
+    rows = []
     for name, row in unique(all_rows(tables, required, issues), "parameterId", issues).items():
         scale = row.choice("parameterScale", ("lin", "log", "log10"), issues)
         flag = row.number("estimate", issues)
@@ -149,23 +149,23 @@ def _parameters_1(
             notes.append(
                 f"The initialisation prior of {name} is not read; starts are drawn within bounds."
             )
-        found.append(made)
-    return tuple(found)
+        rows.append(made)
+    return tuple(rows)
 
 
 def _parameters_2(
     tables: Sequence[Table], notes: list[str], issues: Issues
 ) -> tuple[ParameterRow, ...]:
     required = ("parameterId", "lowerBound", "upperBound", "estimate")
-    found = []
+    rows = []
     for name, row in unique(all_rows(tables, required, issues), "parameterId", issues).items():
         flag = row.get("estimate").casefold()
         if flag not in ("true", "false"):
             issues.expected(row.place, "true or false for estimate", row.get("estimate"))
         estimate = flag == "true"
         prior = prior_of_version_2(row, issues) if estimate else None
-        found.append(_parameter(name, None, estimate, prior, row, issues))
-    return tuple(found)
+        rows.append(_parameter(name, None, estimate, prior, row, issues))
+    return tuple(rows)
 
 
 def _parameter(
@@ -230,11 +230,11 @@ def _placeholders(kind: Literal["observable", "noise"], name: str, formula: str)
 def _conditions_1(tables: Sequence[Table], issues: Issues) -> dict[str, Period]:
     """Return the assignments of each condition; empty cells assign nothing."""
     rows = all_rows(tables, ("conditionId",), issues)
-    found = {}
+    periods = {}
     for name, row in unique(rows, "conditionId", issues).items():
         cells = {k: v for k, v in row.cells.items() if k not in ("conditionId", "conditionName")}
-        found[name] = Period(0.0, cells, row.place)
-    return found
+        periods[name] = Period(0.0, cells, row.place)
+    return periods
 
 
 def _measurements_1(
@@ -285,12 +285,14 @@ def _conditions_2(tables: Sequence[Table], issues: Issues) -> dict[str, Period]:
         value = row.text("targetValue", issues)
         if not name or not target:
             continue
-        own = assigned.setdefault(name, {})
+        of_condition = assigned.setdefault(name, {})
         places.setdefault(name, row.place)
-        if target in own:
+        if target in of_condition:
             issues.error(row.place, f"the condition assigns {shown(target)} twice; remove one")
-        own[target] = value
-    return {name: Period(0.0, own, places[name]) for name, own in assigned.items()}
+        of_condition[target] = value
+    return {
+        name: Period(0.0, of_condition, places[name]) for name, of_condition in assigned.items()
+    }
 
 
 def _experiments_2(
@@ -308,7 +310,7 @@ def _experiments_2(
         if time == math.inf:
             issues.error(row.place, "time: a period cannot begin at inf")
             continue
-        own = periods.setdefault(name, {}).setdefault(time, {})
+        by_time = periods.setdefault(name, {}).setdefault(time, {})
         places.setdefault((name, time), row.place)
         condition = row.get("conditionId")
         if not condition:
@@ -317,19 +319,21 @@ def _experiments_2(
         if condition not in conditions:
             continue
         for target, value in conditions[condition].assign.items():
-            if target in own:
+            if target in by_time:
                 issues.error(row.place, f"two conditions of this time assign {shown(target)}")
-            own[target] = value
+            by_time[target] = value
     return {
-        name: ExperimentRows(name, tuple(Period(t, own[t], places[name, t]) for t in sorted(own)))
-        for name, own in periods.items()
+        name: ExperimentRows(
+            name, tuple(Period(t, by_time[t], places[name, t]) for t in sorted(by_time))
+        )
+        for name, by_time in periods.items()
     }
 
 
 def _measurements_2(
     tables: Sequence[Table], observables: set[str], experiments: set[str], issues: Issues
 ) -> tuple[Measurement, ...]:
-    found = []
+    measurements = []
     for row in all_rows(tables, ("observableId", "experimentId", "time", "measurement"), issues):
         observable, experiment = row.text("observableId", issues), row.get("experimentId")
         check_known(row, "observable", observable, observables, issues)
@@ -340,6 +344,6 @@ def _measurements_2(
             continue
         measured = measurement(row, observable, experiment or NO_EXPERIMENT, time, issues)
         if measured is not None:
-            found.append(measured)
-    check_measured(found, tables, issues)
-    return tuple(found)
+            measurements.append(measured)
+    check_measured(measurements, tables, issues)
+    return tuple(measurements)

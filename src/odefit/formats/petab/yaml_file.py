@@ -43,16 +43,16 @@ def read_files(path: Path, issues: Issues, within: Path | None = None) -> PetabF
     try:
         version = _version(raw.get("format_version"))
         if version == 1:
-            found, model = _files_of_version_1(raw, notes)
+            by_kind, model = _files_of_version_1(raw, notes)
         else:
-            found, model = _files_of_version_2(raw, notes)
+            by_kind, model = _files_of_version_2(raw, notes)
     except InputError as error:
         raise InputError([f"{path}: {message}" for message in error.messages]) from None
     files = NamedFiles(path.parent, within, above=True)
     tables: dict[str, tuple[Table, ...]] = {}
     # Measurements first: they say how many experiments there are, before the rest is read.
     for kind in sorted(KINDS, key=lambda kind: kind != "measurement"):
-        paths = [(name, files.path(name, f"{kind} file", issues)) for name in found.get(kind, ())]
+        paths = [(name, files.path(name, f"{kind} file", issues)) for name in by_kind.get(kind, ())]
         read = [read_tsv(at, name, issues, kind) for name, at in paths if at is not None]
         tables[kind] = tuple(table for table in read if table is not None)
     model_path = files.path(model, "model", issues)
@@ -82,8 +82,10 @@ def _parsed(path: Path) -> Mapping[str, Any]:
             if depth > MAX_DEPTH or number > MAX_PARTS:
                 line = event.start_mark.line + 1
                 limit = f"deeper than {MAX_DEPTH} levels" if depth > MAX_DEPTH else MAX_PARTS
-                what = "lists are nested" if depth > MAX_DEPTH else "it has more parts than"
-                raise InputError(f"{path}, line {line}: {what} {limit}; is this a PEtab problem?")
+                mistake = "lists are nested" if depth > MAX_DEPTH else "it has more parts than"
+                raise InputError(
+                    f"{path}, line {line}: {mistake} {limit}; is this a PEtab problem?"
+                )
             if isinstance(event, yaml.AliasEvent):
                 line = event.start_mark.line + 1
                 raise InputError(
@@ -162,17 +164,17 @@ def _files_of_version_1(
     tables = tuple(f"{kind}_files" for kind in kinds)
     further = ("sbml_files", "model_files", "visualization_files")
     _refuse_unknown(files, (*tables, *further), "problems, ")
-    found = {kind: _names(files.get(f"{kind}_files"), f"{kind}_files") for kind in kinds}
-    found["parameter"] = _names(raw.get("parameter_file"), "parameter_file")
+    by_kind = {kind: _names(files.get(f"{kind}_files"), f"{kind}_files") for kind in kinds}
+    by_kind["parameter"] = _names(raw.get("parameter_file"), "parameter_file")
     if files.get("visualization_files"):
         notes.append("The visualization table is not read.")
     if files.get("model_files") is not None:
-        return found, _model(files.get("model_files"))
+        return by_kind, _model(files.get("model_files"))
     models = _names(files.get("sbml_files"), "sbml_files")
     if len(models) != 1:
         raise InputError(f"sbml_files: expected one file, got {len(models)}")
-    _require_files(found)
-    return found, models[0]
+    _require_files(by_kind)
+    return by_kind, models[0]
 
 
 def _files_of_version_2(
@@ -183,14 +185,14 @@ def _files_of_version_2(
     _refuse_extensions(raw.get("extensions"))
     if raw.get("visualization_files"):
         notes.append("The visualization table is not read.")
-    found = {kind: _names(raw.get(f"{kind}_files"), f"{kind}_files") for kind in KINDS}
-    _require_files(found)
-    return found, _model(raw.get("model_files"))
+    by_kind = {kind: _names(raw.get(f"{kind}_files"), f"{kind}_files") for kind in KINDS}
+    _require_files(by_kind)
+    return by_kind, _model(raw.get("model_files"))
 
 
-def _require_files(found: Mapping[str, list[str]]) -> None:
+def _require_files(by_kind: Mapping[str, list[str]]) -> None:
     for kind in ("parameter", "observable", "measurement"):
-        if not found[kind]:
+        if not by_kind[kind]:
             raise InputError(f"{kind}_files: a problem needs one; name it in the YAML file")
 
 

@@ -48,10 +48,10 @@ class StateTransport:
         """
         now = self.expansion.condition.t0
         for at, assign in self._events_before(time):
-            there = taylor_integrate(self.system, self.k, values, now, at)
-            if there is None:
+            moved = taylor_integrate(self.system, self.k, values, now, at)
+            if moved is None:
                 return None
-            now, values = at, self._after_event(there, at, assign)
+            now, values = at, self._after_event(moved, at, assign)
         return taylor_integrate(self.system, self.k, values, now, time)
 
     def to_start(self, values: ComplexArray, time: float) -> ComplexArray | None:
@@ -61,10 +61,10 @@ class StateTransport:
         """
         now = time
         for at, assign in reversed(self._events_before(time)):
-            there = taylor_integrate(self.system, self.k, values, now, at)
-            if there is None:
+            moved = taylor_integrate(self.system, self.k, values, now, at)
+            if moved is None:
                 return None
-            now, values = at, self._before_event(there, at, assign)
+            now, values = at, self._before_event(moved, at, assign)
         return taylor_integrate(self.system, self.k, values, now, self.expansion.condition.t0)
 
     def _events_before(self, time: float) -> list[tuple[float, Mapping[str, Expression]]]:

@@ -76,9 +76,9 @@ def longest_segment(expansion: Expansion, from_start: bool = False) -> DataSegme
     condition = expansion.condition
     cuts = {float(t) for t, _ in condition.events}
     used = {name for name, _ in expansion.lifting.functions.values()}
-    for name, given in condition.inputs.items():
-        if name in used and given.interpolation != "cubic":
-            cuts |= {float(t) for t in _corners(given.times, given.polynomials())}
+    for name, signal in condition.inputs.items():
+        if name in used and signal.interpolation != "cubic":
+            cuts |= {float(t) for t in _corners(signal.times, signal.polynomials())}
     first, last = condition.t0, float(condition.times[-1])
     # The equations are those that hold before any parameter or constant changes.
     changes = [t for t, assign in condition.events if assign.keys() - expansion.states.keys()]

@@ -123,13 +123,15 @@ class Refinement:
             later = sorted(t for t in self.times[k] if t >= times[k])
             earlier = sorted((t for t in self.times[k] if t < times[k]), reverse=True)
             for direction in (later, earlier):
-                now, there = times[k], values
+                now, reached = times[k], values
                 for time in direction:
-                    moved = taylor_integrate(self.system, k, there, now, time)
+                    moved = taylor_integrate(self.system, k, reached, now, time)
                     if moved is None:
                         return None
-                    now, there = time, moved
-                    places_states = fill_dependent_states(self.system, k, there, time)[columns].real
+                    now, reached = time, moved
+                    places_states = fill_dependent_states(self.system, k, reached, time)[
+                        columns
+                    ].real
                     states[self.times[k].index(time)] = places_states
             all_states.append(states)
         return all_states

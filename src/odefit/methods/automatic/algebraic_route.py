@@ -38,22 +38,24 @@ class AlgebraicRoute:
         self.message = ""
         self._completeness: Completeness | None = None
 
-    def solve(self, control: Control, first: int, kept: Checkpoint | None = None) -> list[Start]:
+    def solve(
+        self, control: Control, first: int, checkpoint: Checkpoint | None = None
+    ) -> list[Start]:
         """Solve the polynomial system; return the ends, numbered from `first`.
 
-        They are stored in `kept`, and reused from there.
+        They are stored in `checkpoint`, and reused from there.
         """
         self.done = True
         if len(self.problem.unknowns) > MAX_UNKNOWNS:
             self.message = "not taken: it would take long with so many unknowns"
             return []
-        if kept is None:
+        if checkpoint is None:
             return self._solve(control.with_share(TIME_SHARE), first)
-        if KEY not in kept.records or not self._resume(kept.records[KEY]):
+        if KEY not in checkpoint.records or not self._resume(checkpoint.records[KEY]):
             limited = control.with_share(TIME_SHARE)
             self._solve(limited, first)
             if not limited.should_stop():
-                kept.put(KEY, self._to_json())
+                checkpoint.put(KEY, self._to_json())
         return self.starts
 
     def _solve(self, control: Control, first: int) -> list[Start]:

@@ -82,15 +82,15 @@ class HeldSearch:
         k, number = self.lost[index % len(self.lost)], index // len(self.lost)
         block = block_with(forward, k, self.end)
         if block is None:
-            found = self._held(forward, self.end, k, number, index, control)
+            result = self._held(forward, self.end, k, number, index, control)
         else:
             place = int(np.flatnonzero(block.places == k)[0])
             end = self.end[block.places]
-            found = self._held(block.forward, end, place, number, index, control)
-            found = None if found is None else _as_all(found, self.end, block)
-        if found is None:
+            result = self._held(block.forward, end, place, number, index, control)
+            result = None if result is None else _as_all(result, self.end, block)
+        if result is None:
             return WideSearch(self.method).run(forward, index, control)
-        return found if block is None else _gone_on(found, self.method, forward, control)
+        return result if block is None else _gone_on(result, self.method, forward, control)
 
     def _held(
         self, forward: ForwardMap, end: Array, k: int, number: int, index: int, control: Control
@@ -110,11 +110,11 @@ class HeldSearch:
         return _gone_on(begun, self.method, forward, control)
 
 
-def _as_all(found: Start, end: Array, block: Block) -> Start:
+def _as_all(start_in_block: Start, end: Array, block: Block) -> Start:
     """Return the end of a search in a block as one of all unknowns, the others as in `end`."""
     start, vector = end.copy(), end.copy()
-    start[block.places], vector[block.places] = found.start, found.vector
-    return replace(found, start=start, vector=vector)
+    start[block.places], vector[block.places] = start_in_block.start, start_in_block.vector
+    return replace(start_in_block, start=start, vector=vector)
 
 
 def _acting(forward: ForwardMap, end: Array, k: int) -> Array:

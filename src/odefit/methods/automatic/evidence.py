@@ -129,8 +129,8 @@ class Evidence:
             doubt, open_ = doubted(alike, fit)
             enough = not open_
             if not (fit.certain or alone or fit.explained is False):
-                found = Unseen.of(independent, alike, highest(best), tolerance)
-                enough, unseen = enough and not found.many, found if found.many else None
+                counts = Unseen.of(independent, alike, highest(best), tolerance)
+                enough, unseen = enough and not counts.many, counts if counts.many else None
         return cls(
             *(best, hits, fit, enough or far, len(independent), converged, doubt, alike, far),
             unseen=unseen,

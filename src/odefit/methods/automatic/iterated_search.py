@@ -96,11 +96,11 @@ class IteratedSearch:
         chances: Array | None,
     ) -> Array:
         """Return points with the same few unknowns drawn afresh from the whole range."""
-        kept, problem = projection.kept, projection.forward.problem
-        possible = len(kept) if chances is None else np.count_nonzero(chances)
+        columns, problem = projection.kept, projection.forward.problem
+        possible = len(columns) if chances is None else np.count_nonzero(chances)
         most = max(1, int(MAX_REDRAWN_SHARE * possible))
         size = int(rng.integers(1, most + 1))
-        redrawn = rng.choice(kept, size=size, replace=False, p=chances)
+        redrawn = rng.choice(columns, size=size, replace=False, p=chances)
         points = np.tile(self.base, (SCREENED, 1))
         points[:, redrawn] = sample(problem, DESIGN + index, SCREENED, seed)[:, redrawn]
         return points
@@ -115,8 +115,8 @@ class IteratedSearch:
         distribution with the inverse of the information as covariance, within the intervals.
         """
         problem = projection.forward.problem
-        scaling, kept = Scaling.of(problem), projection.kept
-        widths = (scaling.upper - scaling.lower)[kept]
+        scaling, columns = Scaling.of(problem), projection.kept
+        widths = (scaling.upper - scaling.lower)[columns]
         _, sizes, directions = singular_value_decomposition(moved)
         coordinates = np.tile(scaling.coordinates(self.base), (SCREENED, 1))
         for row in coordinates:
@@ -124,17 +124,17 @@ class IteratedSearch:
             lengths = np.minimum(math.sqrt(2 * rise) / np.maximum(sizes, 1e-300), MAX_MOVED)
             taken = rng.random(len(sizes)) < rng.choice(SHARES_OF_DIRECTIONS)
             amounts = rng.standard_normal(len(sizes)) * lengths * taken
-            row[kept] += widths * (directions.T @ amounts)
+            row[columns] += widths * (directions.T @ amounts)
         inside = np.clip(coordinates, scaling.lower, scaling.upper)
         points = np.array([scaling.natural(row) for row in inside])
         return np.asarray(np.clip(points, problem.lower, problem.upper))
 
     def _moved(self, projection: VariableProjection, at: Projection) -> Array:
         """Return the linearised change of the residuals as each unknown crosses its interval."""
-        scaling, kept = Scaling.of(projection.forward.problem), projection.kept
+        scaling, columns = Scaling.of(projection.forward.problem), projection.kept
         with np.errstate(all="ignore"):  # an unknown without bounds has no width
-            widths = (scaling.upper - scaling.lower)[kept]
-            return np.asarray(at.jacobian * (scaling.derivative(self.base)[kept] * widths))
+            widths = (scaling.upper - scaling.lower)[columns]
+            return np.asarray(at.jacobian * (scaling.derivative(self.base)[columns] * widths))
 
 
 def _chances(moved: Array) -> Array | None:

@@ -55,14 +55,14 @@ def neighbours(forward: ForwardMap, vector: Array, eliminate: bool) -> Array:
     """
     problem = forward.problem
     projection = VariableProjection(forward, eliminate)
-    at, kept = projection.evaluate(vector), projection.kept
+    at, columns = projection.evaluate(vector), projection.kept
     if isinstance(at, Failure) or not np.isfinite(at.jacobian).all():
         return np.zeros((0, len(vector)))
-    sizes = sizes_at(problem, vector)[kept]
+    sizes = sizes_at(problem, vector)[columns]
     _, s, directions = singular_value_decomposition(at.jacobian * sizes)
-    freedom = max(problem.size - len(kept), 1)
-    given = forward.likelihood or forward.given_noise
-    spread = 1.0 if given else math.sqrt(2.0 * at.evaluation.cost / freedom)
+    freedom = max(problem.size - len(columns), 1)
+    known_noise = forward.likelihood or forward.given_noise
+    spread = 1.0 if known_noise else math.sqrt(2.0 * at.evaluation.cost / freedom)
     errors = directions.T / np.maximum(s / max(spread, 1e-300), AWAY)
     covariance = errors @ errors.T
     deviations = np.sqrt(np.diag(covariance))
@@ -71,8 +71,8 @@ def neighbours(forward: ForwardMap, vector: Array, eliminate: bool) -> Array:
         for sign in (AWAY, -AWAY):
             changes = sign * covariance[:, k] / deviations[k]
             point = vector.copy()
-            positive = problem.lower[kept] >= 0
+            positive = problem.lower[columns] >= 0
             moved = np.where(positive, sizes * np.expm1(changes), sizes * changes)
-            point[kept] += moved
+            point[columns] += moved
             points.append(np.clip(point, problem.lower, problem.upper))
     return np.array(points).reshape(-1, len(vector))

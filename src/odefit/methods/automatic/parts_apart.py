@@ -93,23 +93,23 @@ def _as_least_squares(problem: Problem, joining: frozenset[int]) -> Problem | No
     ((name, model),) = noise.items()
     unknown = problem.unknowns[next(iter(joining))]
     alone = Noise(sd="estimate", transform=model.transform, distribution=model.distribution)
-    given = any(
+    stated = any(
         s.sds is not None or s.censored is not None
         for c in problem.conditions
         for s in c.series.values()
     )
-    if unknown.kind != "noise" or model != alone or not model.law.normal or given:
+    if unknown.kind != "noise" or model != alone or not model.law.normal or stated:
         return None
     return problem.with_noise({**problem.noise, name: replace(model, sd=None)})
 
 
 def _together(
-    problem: Problem, parts: Sequence[Part], found: Sequence[Estimate], control: Control
+    problem: Problem, parts: Sequence[Part], estimates: Sequence[Estimate], control: Control
 ) -> Estimate:
     """Return one estimate: its starts combine the best end of each part, then the second best."""
     orders = [
         sorted((s for s in e.starts if math.isfinite(s.cost)), key=lambda s: (s.cost, s.index))
-        for e in found
+        for e in estimates
     ]
     joining = sorted(set[int]().union(*(p.shared for p in parts)))
     swapped = list(_swapped(parts, orders))
@@ -117,9 +117,9 @@ def _together(
         starts = joined_ends(problem, parts, orders, swapped, control)
     else:
         starts = _composed_ends(problem, parts, [*zip(*orders, strict=False), *swapped])
-    hardest = max(found, key=lambda e: len(e.starts))
-    other = next((e for e in found if e.status is not Status.CONVERGED), hardest)
-    sufficient = [e.sufficient for e in found]
+    hardest = max(estimates, key=lambda e: len(e.starts))
+    other = next((e for e in estimates if e.status is not Status.CONVERGED), hardest)
+    sufficient = [e.sufficient for e in estimates]
     apart, names = "were fitted apart", ", ".join(problem.keys[i] for i in joining)
     if joining:
         apart = f"but for the noise ({names}) were fitted apart, then all together"
@@ -131,11 +131,11 @@ def _together(
         tuple(starts),
         other.status,
         begin + other.message,
-        routes=_routes(found),
+        routes=_routes(estimates),
         told=other.told,
         finding=begin + (other.finding or other.message),
         sufficient=None if None in sufficient else all(sufficient),
-        doubt=_doubt(problem, parts, found),
+        doubt=_doubt(problem, parts, estimates),
     )
 
 
@@ -200,9 +200,9 @@ def _composed_ends(
     return starts
 
 
-def _doubt(problem: Problem, parts: Sequence[Part], found: Sequence[Estimate]) -> Doubt | None:
+def _doubt(problem: Problem, parts: Sequence[Part], estimates: Sequence[Estimate]) -> Doubt | None:
     """Return the gravest doubt of a part, unless one so grave is likely among so many parts."""
-    pairs = [(e.doubt, p) for e, p in zip(found, parts, strict=True) if e.doubt is not None]
+    pairs = [(e.doubt, p) for e, p in zip(estimates, parts, strict=True) if e.doubt is not None]
     if not pairs:
         return None
     doubt, part = min(pairs, key=lambda pair: pair[0].p)
@@ -218,10 +218,10 @@ def _named(doubt: Doubt, part: Part, problem: Problem) -> Doubt:
     return replace(doubt, lost=tuple(problem.keys[keys[name]] for name in doubt.lost))
 
 
-def _routes(found: Sequence[Estimate]) -> tuple[Route, ...]:
+def _routes(estimates: Sequence[Estimate]) -> tuple[Route, ...]:
     """Return the routes of all parts, merged by name."""
     routes = []
-    for alike in zip(*(e.routes for e in found), strict=False):
+    for alike in zip(*(e.routes for e in estimates), strict=False):
         costs = [math.inf if r.cost is None else r.cost for r in alike]
         taken = max(alike, key=lambda r: r.starts)
         routes.append(

@@ -78,8 +78,8 @@ def joined_ends(
         chosen = list(ends)
         for _ in range(0 if i or _alone(parts) else ROUNDS):
             better = [
-                _best_at(part, order, kept, end.vector, control)
-                for part, order, kept in zip(parts, orders, chosen, strict=True)
+                _best_at(part, order, chosen_ends, end.vector, control)
+                for part, order, chosen_ends in zip(parts, orders, chosen, strict=True)
             ]
             if control.should_stop() or all(b is c for b, c in zip(better, chosen, strict=True)):
                 break

@@ -227,24 +227,24 @@ class _Population:
 
     def _moved(self) -> Array:
         """Return a move of every point: by a difference of two others, or in one unknown alone."""
-        rng, kept, here = self._rng, self._kept, self._coordinates(self._points)
+        rng, free, here = self._rng, self._kept, self._coordinates(self._points)
         first, second = rng.permutation(POPULATION), rng.permutation(POPULATION)
-        usual = 2.38 / math.sqrt(2 * len(kept)) * np.exp(0.5 * rng.standard_normal(POPULATION))
+        usual = 2.38 / math.sqrt(2 * len(free)) * np.exp(0.5 * rng.standard_normal(POPULATION))
         lengths = np.where(rng.random(POPULATION) < WHOLE_STEP, 1.0, usual)
         moving = np.zeros(here.shape, dtype=bool)
         share = rng.choice([0.4, 1.0], size=(POPULATION, 1))
-        moving[:, kept] = rng.random((POPULATION, len(kept))) < share
+        moving[:, free] = rng.random((POPULATION, len(free))) < share
         steps = lengths[:, None] * (here[first] - here[second])
         steps += JITTER * here.std(axis=0) * rng.standard_normal(here.shape)
-        there = here + np.where(moving, steps, 0.0)
+        targets = here + np.where(moving, steps, 0.0)
         drawn = self._coordinates(self._sample(POPULATION))
         rows = np.flatnonzero(rng.random(POPULATION) < NEW)
-        columns = kept[rng.integers(len(kept), size=len(rows))]
-        there[rows] = here[rows]
-        there[rows, columns] = drawn[rows, columns]
-        there = np.clip(there, self._low, self._high)
+        columns = free[rng.integers(len(free), size=len(rows))]
+        targets[rows] = here[rows]
+        targets[rows, columns] = drawn[rows, columns]
+        targets = np.clip(targets, self._low, self._high)
         with np.errstate(over="ignore"):  # of coordinates that are not logarithms
-            points = np.where(self._logarithmic, np.exp(there), there)
+            points = np.where(self._logarithmic, np.exp(targets), targets)
         return np.clip(points, self._problem.lower, self._problem.upper)
 
     def _coordinates(self, points: Array) -> Array:

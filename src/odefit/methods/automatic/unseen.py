@@ -44,10 +44,10 @@ class Unseen:
         Those in `alike` are at the best optimum, whatever their cost.
         """
         best = {s.index for s in alike}
-        there = sum(s.index in best for s in independent)
+        count = sum(s.index in best for s in independent)
         others = [s for s in independent if s.cost <= highest and s.index not in best]
         alone = sum(len(ends) == 1 for ends in tolerance.optima(others))
-        return cls(there + len(others), alone)
+        return cls(count + len(others), alone)
 
     @property
     def many(self) -> bool:

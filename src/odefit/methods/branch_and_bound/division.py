@@ -80,11 +80,11 @@ class Division:
         looked for above `radius`. What is fathomed or cut off is added to the leaves, if any.
         """
         smaller, larger = _contracted(bounds, lower, upper)
-        kept = (norms < radius) & (smaller <= larger).all(axis=1)
+        open_boxes = (norms < radius) & (smaller <= larger).all(axis=1)
         if leaves is not None:
-            for b in np.flatnonzero(~kept).tolist():
+            for b in np.flatnonzero(~open_boxes).tolist():
                 leaves.add(lower[b], upper[b], max(float(norms[b]), radius) ** 2, "bounded")
-        for b in np.flatnonzero(kept).tolist():
+        for b in np.flatnonzero(open_boxes).tolist():
             if leaves is not None:
                 leaves.cut_off(lower[b], upper[b], smaller[b], larger[b], radius**2)
             norm, low, high = float(norms[b]), smaller[b], larger[b]

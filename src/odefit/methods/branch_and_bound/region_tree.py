@@ -209,10 +209,10 @@ class RegionTree:
             self._open += batch
 
     def _fathom_or_divide(
-        self, found: NodeEvaluation, batch: Sequence[Node], radius: float
+        self, evaluation: NodeEvaluation, batch: Sequence[Node], radius: float
     ) -> None:
         lower, upper = _corners(batch, self.dimension)
-        middle, objective = (lower + upper) / 2, found.midpoint_objective
+        middle, objective = (lower + upper) / 2, evaluation.midpoint_objective
         b = int(np.argmin(objective))
         if objective[b] < self.upper_bound:
             self.candidate = middle[b]
@@ -220,9 +220,9 @@ class RegionTree:
         if len(new):
             self._newcomer = middle[new[np.argmin(objective[new])]]
             self.fit.add_points(middle[new])
-        norms = np.maximum(found.bounds.norm, [node.norm for node in batch])
-        given = found.bounds, norms, lower, upper, radius, self._leaves
-        for part in self._division.parts(*given):
+        norms = np.maximum(evaluation.bounds.norm, [node.norm for node in batch])
+        nodes = evaluation.bounds, norms, lower, upper, radius, self._leaves
+        for part in self._division.parts(*nodes):
             boxes = self._small if part.too_small else self._open
             boxes.append(Node(part.norm, self._created, part.lower, part.upper))
             self._created += 1

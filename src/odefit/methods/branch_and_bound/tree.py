@@ -181,19 +181,19 @@ class Tree:
             lower, upper = lower[count:], upper[count:]
 
     def _fathom_or_branch(
-        self, found: NodeEvaluation, norm: Array, lower: Array, upper: Array, radius: float
+        self, evaluation: NodeEvaluation, norm: Array, lower: Array, upper: Array, radius: float
     ) -> None:
         """Fathom, contract or divide evaluated nodes, with corners of shape (B, n).
 
         `norm`, shape (B,), bounds the residual norm as known before the evaluation.
         """
-        b = int(np.argmin(found.midpoint_objective))
-        if found.midpoint_objective[b] < self.upper_bound:
+        b = int(np.argmin(evaluation.midpoint_objective))
+        if evaluation.midpoint_objective[b] < self.upper_bound:
             self.candidate = (lower[b] + upper[b]) / 2
-        norms = np.maximum(found.bounds.norm, norm)
+        norms = np.maximum(evaluation.bounds.norm, norm)
         self.evaluated += len(norms)
-        given = found.bounds, norms, lower, upper, radius, self._leaves
-        for part in self._division.parts(*given):
+        boxes = evaluation.bounds, norms, lower, upper, radius, self._leaves
+        for part in self._division.parts(*boxes):
             if not part.too_small:
                 self._push(part.norm, part.lower, part.upper)
                 continue

@@ -153,9 +153,9 @@ def assess_goodness(
     shares = np.array([PATTERN_WEIGHT if c.kind == "pattern" else 1.0 for c in checks])
     p_values, overall = _beside_noise(of_data, simulated, draws, together, shares)
     chi_square, degrees = math.nan, 0.0
-    given = [s.columns for s in series if s.given]
-    if given:
-        columns = np.concatenate(given)
+    with_sds = [s.columns for s in series if s.given]
+    if with_sds:
+        columns = np.concatenate(with_sds)
         chi_square = float(np.sum(residuals[columns] ** 2))
         degrees = float(left[columns].sum())
     bad = overall < SIGNIFICANCE
@@ -201,8 +201,8 @@ def _series(forward: ForwardMap) -> Iterator[_Series]:
         known = rows.series.sds is not None or noise.known
         columns = np.arange(rows.rows.start, rows.rows.stop)
         normal = noise.gaussian and censored is None
-        given = known and normal and rows.sd_rows is None
-        yield _Series(condition.name, rows.name, columns[order], times[order], given, normal)
+        with_sds = known and normal and rows.sd_rows is None
+        yield _Series(condition.name, rows.name, columns[order], times[order], with_sds, normal)
 
 
 def _statistics(
@@ -223,9 +223,9 @@ def _statistics(
     observables: dict[str, list[_Series]] = {}
     for one in series:
         observables.setdefault(one.observable, []).append(one)
-    given = [s for s in series if s.given]
-    if given:
-        columns = np.concatenate([s.columns for s in given])
+    with_sds = [s for s in series if s.given]
+    if with_sds:
+        columns = np.concatenate([s.columns for s in with_sds])
         ask("chi-square", "", None, len(columns), _squares(raw[:, columns]))
     normality: dict[tuple[str, int], Array] = {}
     extremes: dict[tuple[str, int], Array] = {}
@@ -380,12 +380,12 @@ def _outliers(series: Sequence[_Series], studentised: Array, left: Array) -> lis
         if count < MIN_OUTLIERS or degrees < 1.0 or not all(s.normal for s in members):
             continue
         # Others may hide behind the largest: each in turn is excluded from the scale of the others.
-        kept = np.ones(count, dtype=bool)
+        inside = np.ones(count, dtype=bool)
         values = studentised[columns]
-        while degrees >= 1.0 and kept.sum() > 2:
-            worst = int(np.argmax(np.where(kept, np.abs(values), -1.0)))
-            kept[worst] = False
-            scale = math.sqrt(float(np.mean(values[kept] ** 2)))
+        while degrees >= 1.0 and inside.sum() > 2:
+            worst = int(np.argmax(np.where(inside, np.abs(values), -1.0)))
+            inside[worst] = False
+            scale = math.sqrt(float(np.mean(values[inside] ** 2)))
             if not scale > 0:
                 break
             distance = float(values[worst]) / scale

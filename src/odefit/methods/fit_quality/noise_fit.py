@@ -80,8 +80,8 @@ class NoiseFit:
         A worse optimum that the wider limits of `explained` admit is seldom typical.
         """
         usual = self.chi_square <= most_chi_square(max(self.freedom, 0.0), TYPICAL_SIGMAS)
-        given = self.values > 0 and math.isnan(self.ratio)
-        return given and usual and self.pattern >= MIN_PATTERN_CHANCE_ESTIMATED
+        stated = self.values > 0 and math.isnan(self.ratio)
+        return stated and usual and self.pattern >= MIN_PATTERN_CHANCE_ESTIMATED
 
     @property
     def sentence(self) -> str:

@@ -115,16 +115,16 @@ class IntegralCriterion:
         return programs
 
     def _residuals_of(
-        self, index: int, own: Sequence[str], recorder: Recorder
+        self, index: int, states: Sequence[str], recorder: Recorder
     ) -> dict[str, Separated]:
         """Return the residuals of some states in one segment, recorded, without weights."""
         if index not in self._recorded:
             self._recorded[index] = self._quantities(index, recorder)
         known, start = self._recorded[index]
-        right_hand_sides = self._right_hand_sides(known, own, recorder)
+        right_hand_sides = self._right_hand_sides(known, states, recorder)
         return {
             s: known[s] - start[s] - recorder.integral(f)
-            for s, f in zip(own, right_hand_sides, strict=True)
+            for s, f in zip(states, right_hand_sides, strict=True)
         }
 
     def _quantities(
@@ -136,8 +136,8 @@ class IntegralCriterion:
         unknowns = [recorder.unknown(k) for k in range(self.size)]
         known = self._scalars(segment, unknowns, recorder)
         known[TIME] = recorder.known(segment.grid.times)
-        for name, given in condition.inputs.items():
-            known[name] = recorder.known(given(segment.grid.interior))
+        for name, signal in condition.inputs.items():
+            known[name] = recorder.known(signal(segment.grid.interior))
         start = {s: self._start(index, segment, s, unknowns, recorder) for s in model.states}
         known |= {s: recorder.known(v) for s, v in segment.states.items()}
         hidden = [s for s in model.states if s not in segment.states]

@@ -63,6 +63,6 @@ def _free_step(columns: Array, residuals: Array, gradient: Array) -> Array:
     if not columns.shape[1]:
         return np.zeros(0)
     u, s, vt = np.linalg.svd(columns, full_matrices=False)
-    kept = s > 1e-13 * s[0]
-    u, s, vt = u[:, kept], s[kept], vt[kept]
+    determined = s > 1e-13 * s[0]
+    u, s, vt = u[:, determined], s[determined], vt[determined]
     return np.asarray(vt.T @ ((u.T @ residuals - (vt @ gradient) / s) / s))

@@ -294,17 +294,17 @@ class Matching:
         They are written into `vector` unless they are `matched`; their indices are returned.
         """
         initial: set[int] = set()
-        given = vector.copy()
+        start = vector.copy()
         for index, segment in enumerate(criterion.segments):
             condition = self.problem.conditions[segment.condition]
             if segment.at_start or segment.start > condition.t0:
                 continue
-            states = criterion.states_before(index, given, condition.t0)
+            states = criterion.states_before(index, start, condition.t0)
             if self.route == "assimilation":
                 # Assimilation has already found the hidden states.
                 states = {s: value for s, value in states.items() if s not in self.hidden}
             if any(t == condition.t0 for t, _ in condition.events):
-                unknowns = given[: len(self.problem.unknowns)]
+                unknowns = start[: len(self.problem.unknowns)]
                 states = states_before_events(self.problem.model, condition, unknowns, states)
             for state, value in states.items():
                 bound = condition.initial[state]
@@ -337,9 +337,9 @@ class Matching:
         nonlinear: Sequence[str],
         singular: Sequence[str],
         cost: float,
-        found: set[int],
+        matched: set[int],
     ) -> str:
-        """Describe a match, given the indices of all unknowns that were `found`."""
+        """Describe a match, given the indices of all unknowns that were `matched`."""
         if not np.isfinite(cost):
             return "the equations cannot be evaluated on the smoothed data"
         if not self._separable:
@@ -355,17 +355,16 @@ class Matching:
             others = f" and {len(self._left_out) - 1} more" if len(self._left_out) > 1 else ""
             message += f"; left out: {self._left_out[0]}{others}"
         assimilated_states = self.hidden if self.route == "assimilation" else ()
-        kept = [
+        at_start = [
             self.problem.keys[k]
             for k, unknown in enumerate(self.problem.unknowns)
             if unknown.kind == "initial"
-            and k not in found
+            and k not in matched
             and unknown.name not in assimilated_states
         ]
-        if kept:
-            message += (
-                f"; the smoothed data do not determine {', '.join(kept)}: left at the start value"
-            )
+        if at_start:
+            names = ", ".join(at_start)
+            message += f"; the smoothed data do not determine {names}: left at the start value"
         return message
 
 

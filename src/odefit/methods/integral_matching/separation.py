@@ -202,9 +202,9 @@ def solve_block(
     if not (relax and penalty.lasso and np.isfinite(solution.cost)):
         return solution
     # Initial values have no penalty, and are zero only by chance.
-    kept = replace(block, linear=tuple(k for k in block.linear if best.vector[k] != 0))
+    nonzero = replace(block, linear=tuple(k for k in block.linear if best.vector[k] != 0))
     relaxed = replace(penalty, lasso=0.0)
-    again = solve_block(criterion, kept, best.vector, lower, upper, relaxed, tolerances, stop)
+    again = solve_block(criterion, nonzero, best.vector, lower, upper, relaxed, tolerances, stop)
     return replace(again, evaluations=count + again.evaluations)
 
 

@@ -87,13 +87,13 @@ class AffineObservables:
         matrix = np.array(rows).reshape(len(rows), len(model.states))
         return cls(tuple(names), matrix, offsets)
 
-    def states(self, kept: Sequence[str], sds: Mapping[str, float]) -> dict[int, Array]:
-        """Return the states that the `kept` series determine, as combinations of these series.
+    def states(self, names: Sequence[str], sds: Mapping[str, float]) -> dict[int, Array]:
+        """Return the states that the `names` series determine, as combinations of these series.
 
         If several determine a state, those with little noise have more weight.
         """
-        rows = [self.names.index(name) for name in kept]
-        noise = np.array([sds.get(name, 1.0) for name in kept])
+        rows = [self.names.index(name) for name in names]
+        noise = np.array([sds.get(name, 1.0) for name in names])
         return determined_states(self.matrix[rows], noise)
 
 
@@ -120,7 +120,7 @@ def _affine_observable(
         return coefficients, np.zeros(len(times))
     assigned = {name for _, event in condition.events for name in event if name not in states}
     known: dict[str, Dual] = {TIME: Dual(times)}
-    known |= {name: Dual(given(times)) for name, given in condition.inputs.items()}
+    known |= {name: Dual(signal(times)) for name, signal in condition.inputs.items()}
     known |= {
         name: Dual(value)
         for name, value in condition.scalars.items()
@@ -199,8 +199,8 @@ def _affine_assignments(
         for name, bound in condition.scalars.items()
     }
     known[TIME] = Dual(condition.t0)
-    for name, given in condition.inputs.items():
-        known[name] = Dual(float(given(np.array([condition.t0]))[0]))
+    for name, signal in condition.inputs.items():
+        known[name] = Dual(float(signal(np.array([condition.t0]))[0]))
     current = known | {s: Dual(random[k], {k: 1.0}) for k, s in enumerate(states)}
     kinked: set[str] = set()
     assignments = {}

@@ -117,13 +117,13 @@ class CostTolerance:
 
         Those in `lowest` are at one optimum, the first, whatever their costs.
         """
-        found = [list(lowest)] if lowest else []
+        groups = [list(lowest)] if lowest else []
         for end in sorted(ends, key=lambda s: (s.cost, s.index)):
-            if found and self.same(end, found[-1][0]):
-                found[-1].append(end)
+            if groups and self.same(end, groups[-1][0]):
+                groups[-1].append(end)
             else:
-                found.append([end])
-        return found
+                groups.append([end])
+        return groups
 
     def chance_of_better(self, starts: Sequence[Start], alike: Sequence[Start] = ()) -> float:
         """Estimate the probability that one more start ends lower than all so far.

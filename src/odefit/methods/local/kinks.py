@@ -106,14 +106,14 @@ def minimise_past_kinks(
         def halted(watched: _Watched = watched) -> bool:
             return watched.kinked or stop()
 
-        found = minimise(watched, x, lower, upper, left, halted, sizes=sizes)
-        count += found.evaluations
-        if not watched.kinked or found.evaluation is None or stop():
-            return replace(found, evaluations=count)
+        minimum = minimise(watched, x, lower, upper, left, halted, sizes=sizes)
+        count += minimum.evaluations
+        if not watched.kinked or minimum.evaluation is None or stop():
+            return replace(minimum, evaluations=count)
         left = replace(tolerances, evaluations=tolerances.evaluations - count)
         few = replace(left, evaluations=min(left.evaluations, MOST_ALONG))
         along = _Along(evaluate, lower, upper, few, stop, sizes)
-        ended, smooth = along.descend(found, watched.beyond)
+        ended, smooth = along.descend(minimum, watched.beyond)
         count += ended.evaluations
         if ended.converged or count >= tolerances.evaluations:
             return replace(ended, evaluations=count)
@@ -172,10 +172,10 @@ class _Along:
         self._lower, self._upper = lower, upper
         self._tolerances, self._sizes = tolerances, sizes
 
-    def descend(self, found: Minimum, beyond: Sequence[Piece]) -> tuple[Minimum, bool]:
+    def descend(self, minimum: Minimum, beyond: Sequence[Piece]) -> tuple[Minimum, bool]:
         """Return the end of the descent, and whether the cost is smooth from there on."""
-        assert found.evaluation is not None
-        x, at, tolerances = found.vector, found.evaluation, self._tolerances
+        assert minimum.evaluation is not None
+        x, at, tolerances = minimum.vector, minimum.evaluation, self._tolerances
         here = Piece.of(x, at)
         pieces, damping, failed, alone, count = [here, *beyond], FIRST_DAMPING, 0, 0, 0
 
@@ -242,11 +242,11 @@ class _Along:
                 at, count = self._evaluate(y), count + 1
                 if at is None or not math.isfinite(at.cost):
                     break
-                found = Piece.of(y, at)
+                beyond = Piece.of(y, at)
                 slopes = [float(p.seen_from(y)[1] @ way) for p in (here, piece)]
-                slope = float(found.gradient @ way)
+                slope = float(beyond.gradient @ way)
                 if abs(slope - slopes[1]) < abs(slope - slopes[0]):
-                    closer.append(found)
+                    closer.append(beyond)
                     break
                 share *= 4.0
         return closer, count
@@ -266,11 +266,11 @@ def _crossing(here: Piece, piece: Piece) -> float:
 
 def _kept(pieces: Sequence[Piece]) -> list[Piece]:
     """Return the first few distinct pieces."""
-    kept: list[Piece] = []
+    distinct: list[Piece] = []
     for piece in pieces:
-        if len(kept) < MOST_PIECES and not any(piece is one for one in kept):
-            kept.append(piece)
-    return kept
+        if len(distinct) < MOST_PIECES and not any(piece is one for one in distinct):
+            distinct.append(piece)
+    return distinct
 
 
 @np.errstate(all="ignore")  # as above

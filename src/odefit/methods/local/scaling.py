@@ -71,14 +71,14 @@ class Scaling:
         least = NEARLY_ZERO * expected_sizes(problem)
         return np.where(self.logarithmic, SMALLEST_LOGARITHM, least)
 
-    def comparable(self, kept: IntArray) -> bool:
-        """Return whether coordinates `kept` are many, and all logarithms between finite bounds.
+    def comparable(self, columns: IntArray) -> bool:
+        """Return whether coordinates `columns` are many, and all logarithms between finite bounds.
 
         Their differences can be compared, so that a search can keep away from the bounds
         (:mod:`odefit.methods.local.interior_steps`).
         """
         bounded = np.isfinite(self.lower) & np.isfinite(self.upper)
-        return len(kept) >= FEW and bool((self.logarithmic & bounded)[kept].all())
+        return len(columns) >= FEW and bool((self.logarithmic & bounded)[columns].all())
 
     def derivative(self, vector: Array) -> Array:
         """Return the derivatives of the unknowns with respect to their coordinates, shape (n,)."""

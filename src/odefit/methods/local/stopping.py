@@ -73,8 +73,8 @@ class Milestone:
         return False
 
 
-def usable(found: Quadratic | None) -> Quadratic | None:
+def usable(model: Quadratic | None) -> Quadratic | None:
     """Return a cost with its model; None if the squares of its Jacobian overflow."""
-    if found is None or not math.isfinite(np.vdot(found.jacobian, found.jacobian)):
+    if model is None or not math.isfinite(np.vdot(model.jacobian, model.jacobian)):
         return None
-    return found
+    return model

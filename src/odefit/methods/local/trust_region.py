@@ -247,12 +247,12 @@ def bounded_step(
     return best
 
 
-def _nearer(model: GaussNewtonModel, cost: float, new: Quadratic, there: Region) -> bool:
+def _nearer(model: GaussNewtonModel, cost: float, new: Quadratic, region: Region) -> bool:
     """Return whether a step has come nearer to the minimum although the cost does not show it."""
     near = new.cost - cost <= SMALL_RISE * abs(cost)  # false for NaN
     if not near or model.promises(SMALL_PROMISE * abs(cost)):
         return False
-    model_there = GaussNewtonModel(new.residuals, new.jacobian, there)
+    model_there = GaussNewtonModel(new.residuals, new.jacobian, region)
     return not model_there.promises(PROMISE_RATIO * model.promised)
 
 

@@ -178,7 +178,7 @@ class ObservationOptimum:
 
         The last array marks those that are not at a bound.
         """
-        given = self._coordinates(vector[self._columns])
+        coordinates = self._coordinates(vector[self._columns])
         given_units = vector[self._units] ** -self._unit_powers
         count = len(self._deviations)
         least = self._least
@@ -191,7 +191,7 @@ class ObservationOptimum:
                 groups.constants * weights,
                 self._low,
                 self._high,
-                given,
+                coordinates,
             )
             units, seen = groups.units_at(weights, len(self._units))
             units = np.clip(np.where(seen, units, given_units), self._unit_low, self._unit_high)
@@ -284,15 +284,15 @@ def _accelerated(first: Array, second: Array, third: Array) -> Array:
 
 
 def _bounded_least_squares(
-    columns: Array, constant: Array, low: Array, high: Array, given: Array
+    columns: Array, constant: Array, low: Array, high: Array, default: Array
 ) -> tuple[Array, BoolArray]:
     """Minimise |columns y + constant|^2 within bounds; also return which components are inside.
 
     Of several minima, the shortest in units of the columns is returned. A component without a
-    column keeps its `given` value.
+    column keeps its `default` value.
     """
-    if not len(given):
-        return given, np.zeros(0, dtype=bool)
+    if not len(default):
+        return default, np.zeros(0, dtype=bool)
     norms = np.linalg.norm(columns, axis=0)
     units = np.where(norms > 0, norms, 1.0)
     scaled, bottom, top = columns / units, low * units, high * units
@@ -313,7 +313,7 @@ def _bounded_least_squares(
                 z[free] = lsq_linear(scaled[:, free], rest, bounds, "bvls", max_iter=most).x
     within = (z > bottom) & (z < top)
     y = np.where(within, z / units, np.where(z <= bottom, low, high))
-    return np.where(norms > 0, y, given), within & (norms > 0)
+    return np.where(norms > 0, y, default), within & (norms > 0)
 
 
 @dataclass(frozen=True, eq=False)

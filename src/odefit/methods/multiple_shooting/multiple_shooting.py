@@ -210,13 +210,14 @@ class MultipleShooting(Method):
             object.__setattr__(self, "start", dict(self.start))  # views cannot be pickled
         if isinstance(self.constraints, str | Constraint):
             object.__setattr__(self, "constraints", (self.constraints,))
-        given = self.constraints
+        constraints = self.constraints
         if not (
-            isinstance(given, Sequence) and all(isinstance(c, str | Constraint) for c in given)
+            isinstance(constraints, Sequence)
+            and all(isinstance(c, str | Constraint) for c in constraints)
         ):
             raise InputError(
                 "MultipleShooting, constraints: expected a list of texts such as "
-                f'"k1 + k2 = 1", or of Constraint, got {given!r}'
+                f'"k1 + k2 = 1", or of Constraint, got {constraints!r}'
             )
         number(self.tolerance, "MultipleShooting, tolerance", least=math.ulp(0.0))
         whole(self.iterations, "MultipleShooting, iterations")

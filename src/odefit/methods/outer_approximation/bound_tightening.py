@@ -151,9 +151,9 @@ class FBBT:
         _narrow(low, high, r, Interval(-room, room))
 
 
-def _narrow(low: Array, high: Array, index: IntArray, found: Interval) -> None:
-    np.maximum.at(low, index, found.low)
-    np.minimum.at(high, index, found.high)
+def _narrow(low: Array, high: Array, index: IntArray, tighter: Interval) -> None:
+    np.maximum.at(low, index, tighter.low)
+    np.minimum.at(high, index, tighter.high)
 
 
 def _moved(before: Bounds, after: Bounds) -> bool:

@@ -224,10 +224,13 @@ class OuterApproximation(Method):
                 k: v for k, v in vars(self).items() if k not in ("seconds", "iterations")
             }
             options = {"method": repr(settings_kept), "seed": control.seed}
-            with opened(control, "outer approximation", problem, options) or nullcontext() as kept:
-                if kept is not None:
-                    resume_search(kept, search, d)
-                    search.keep = partial(save_search, kept)
+            with (
+                opened(control, "outer approximation", problem, options)
+                or nullcontext() as checkpoint
+            ):
+                if checkpoint is not None:
+                    resume_search(checkpoint, search, d)
+                    search.keep = partial(save_search, checkpoint)
                 search.run()
             start = bounded.bounds.mean(axis=1)
             if local_answer is None:

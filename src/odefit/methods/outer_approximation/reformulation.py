@@ -130,27 +130,32 @@ class Reformulation:
         if expression.variable is not None:
             return expression.variable
         arguments, coefficients = zip(*sorted(expression.coefficients.items()), strict=True)
-        what = Definition("sum", arguments, coefficients, expression.constant)
-        return self._defined(what, f"sum {len(self._auxiliary)}")
+        definition = Definition("sum", arguments, coefficients, expression.constant)
+        return self._defined(definition, f"sum {len(self._auxiliary)}")
 
-    def _defined(self, what: Definition, name: str) -> int:
+    def _defined(self, definition: Definition, name: str) -> int:
         """Return the variable with this definition; create it and its row or term if needed."""
-        if what in self._auxiliary:
-            return self._auxiliary[what]
-        number = self._auxiliary[what] = len(self.names)
+        if definition in self._auxiliary:
+            return self._auxiliary[definition]
+        number = self._auxiliary[definition] = len(self.names)
         self.names.append(name)
-        self.definitions[number] = what
-        if what.kind == "sum":
-            total = {**dict(zip(what.arguments, what.coefficients, strict=True)), number: -1.0}
-            self.rows.append(Affine(self, total, what.constant))
-        elif what.kind == "product":
-            i, j = what.arguments
+        self.definitions[number] = definition
+        if definition.kind == "sum":
+            total = {
+                **dict(zip(definition.arguments, definition.coefficients, strict=True)),
+                number: -1.0,
+            }
+            self.rows.append(Affine(self, total, definition.constant))
+        elif definition.kind == "product":
+            i, j = definition.arguments
             self.bilinear.append((number, i, j))
-        elif what.kind == "quotient":  # (23) as a bilinear term
-            i, j = what.arguments
+        elif definition.kind == "quotient":  # (23) as a bilinear term
+            i, j = definition.arguments
             self.bilinear.append((i, number, j))
-        elif what.function is not None:
-            self.univariate.append(UnivariateTerm(number, what.arguments[0], what.function))
+        elif definition.function is not None:
+            self.univariate.append(
+                UnivariateTerm(number, definition.arguments[0], definition.function)
+            )
         return number
 
     def product(self, a: Affine, b: Affine) -> Affine:
@@ -213,8 +218,8 @@ class Reformulation:
         k = self.auxiliary(argument)
         shown = f"({self.names[k]})"
         shown = f"{shown}^{function.exponent:g}" if function.exponent else function.name + shown
-        what = Definition("function", (k,), function=function)
-        return self.variable(self._defined(what, shown))
+        definition = Definition("function", (k,), function=function)
+        return self.variable(self._defined(definition, shown))
 
 
 class AffineAlgebra:
@@ -237,21 +242,21 @@ class AffineAlgebra:
         return self._apply("exp", n * self._apply("log", x))
 
     def call(self, function: str, arguments: Sequence[Any]) -> Affine:
-        given = [self.affine(a) for a in arguments]
+        operands = [self.affine(a) for a in arguments]
         if function in {"min", "max"}:
             # The larger of two numbers is half their sum and half their distance.
             sign = 0.5 if function == "max" else -0.5
             return reduce(
-                lambda a, b: (a + b).scaled(0.5) + self._apply("abs", a - b).scaled(sign), given
+                lambda a, b: (a + b).scaled(0.5) + self._apply("abs", a - b).scaled(sign), operands
             )
         if function == "log10":
-            return self._apply("log", given[0]).scaled(1.0 / math.log(10.0))
+            return self._apply("log", operands[0]).scaled(1.0 / math.log(10.0))
         if function not in FUNCTIONS:
             raise InputError(
                 f"outer approximation: the model uses {named(function)}(), which cannot be "
                 "bounded here; take another method, or write the equations without it"
             )
-        return self._apply(function, given[0])
+        return self._apply(function, operands[0])
 
     def _apply(self, function: str, argument: Affine) -> Affine:
         return self._reformulation.apply(FUNCTIONS[function], argument)

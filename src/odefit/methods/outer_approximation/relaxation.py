@@ -97,9 +97,11 @@ class HyperPlanes:
     def add(self, residuals: Array, low: Array, high: Array) -> int:
         """Add one at each residual's value where there is none; return the number of new ones."""
         new = 0
-        there = self.contacts(low, high)
+        contacts = self.contacts(low, high)
         width = (high - low).tolist()
-        for points, known, r, w in zip(self.added, there, residuals.tolist(), width, strict=True):
+        for points, known, r, w in zip(
+            self.added, contacts, residuals.tolist(), width, strict=True
+        ):
             if all(abs(r - p) > CONTACT_DISTANCE * w for p in known):
                 points.append(r)
                 new += 1

@@ -53,7 +53,7 @@ class StateBounds:
 
     @classmethod
     def of(
-        cls, d: Discretisation, unknowns: Array, given: GivenBounds, cutoff: float
+        cls, d: Discretisation, unknowns: Array, asked: GivenBounds, cutoff: float
     ) -> StateBounds:
         """Return the bounds from equations, data and the user.
 
@@ -70,9 +70,9 @@ class StateBounds:
             if np.isfinite(cutoff):
                 _bound_by_data(d, condition, bounds, cutoff)
             for k, name in enumerate(d.variables):
-                if isinstance(given, Mapping) and name in given:
-                    bounds[k] = given[name]
-                elif given == "propose":
+                if isinstance(asked, Mapping) and name in asked:
+                    bounds[k] = asked[name]
+                elif asked == "propose":
                     size = PROPOSAL_FACTOR * data_size(condition)
                     bounds[k] = max(bounds[k, 0], -size), min(bounds[k, 1], size)
                     if name in domains.positive or (name in domains.nonzero and bounds[k, 0] >= 0):
@@ -268,20 +268,20 @@ class EquationBounds:
         yield tuple(rate.constant for rate in rates), True
 
 
-def _bound_by_data(d: Discretisation, condition: Condition, own: Array, cutoff: float) -> None:
+def _bound_by_data(d: Discretisation, condition: Condition, limits: Array, cutoff: float) -> None:
     """Bound measured states by twice the range of their data, and by what the cutoff leaves."""
     for name, series in condition.series.items():
         state = d.problem.model.observables[name].name
         if state not in d.variables or not len(series.values):
             continue
         k = d.variables.index(state)
-        if np.isfinite(own[k]).all():
+        if np.isfinite(limits[k]).all():
             continue
         sd = _largest_sd(d.problem.noise.get(name), series)
         low, high = float(series.values.min()), float(series.values.max())
         margin = high - low
         margin += margin if sd is None else sd * math.sqrt(max(cutoff, 0.0))
-        own[k] = max(own[k, 0], low - margin), min(own[k, 1], high + margin)
+        limits[k] = max(limits[k, 0], low - margin), min(limits[k, 1], high + margin)
 
 
 def _positive_bound(d: Discretisation, condition: Condition, name: str, first: float) -> float:

@@ -33,7 +33,7 @@ GUILTY_SHARE = 0.25  # it ends only if it uses at least this share of the memory
 CGROUP = Path("/sys/fs/cgroup")  # where Linux shows the limits of a container
 
 
-def memory_size(given: object, place: str = "memory") -> int:
+def memory_size(size_or_text: object, place: str = "memory") -> int:
     """Return a number of bytes from a number, or from a text such as ``"4GB"`` or ``"512 MiB"``.
 
     Raises InputError for anything else, or for too little for any fit.
@@ -44,16 +44,16 @@ def memory_size(given: object, place: str = "memory") -> int:
     1500000000
     """
     size = None
-    if isinstance(given, (int, float)) and not isinstance(given, bool):
-        size = float(given)
-    elif isinstance(given, str):
-        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([a-zA-Z]*)\s*", given)
+    if isinstance(size_or_text, (int, float)) and not isinstance(size_or_text, bool):
+        size = float(size_or_text)
+    elif isinstance(size_or_text, str):
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([a-zA-Z]*)\s*", size_or_text)
         if match is not None and match[2].lower() in UNITS:
             size = float(match[1]) * UNITS[match[2].lower()]
     if size is None or not 0 < size < float("inf"):
         raise InputError(
             f'{place}: expected a number of bytes or a text such as "4GB" or "512MiB", '
-            f"got {given!r}"
+            f"got {size_or_text!r}"
         )
     if size < LEAST_LIMIT:
         raise InputError(
@@ -63,9 +63,9 @@ def memory_size(given: object, place: str = "memory") -> int:
     return int(size)
 
 
-def memory_limit(given: int | str | None, place: str = "memory") -> int | None:
+def memory_limit(limit: int | str | None, place: str = "memory") -> int | None:
     """Return the number of bytes that :func:`memory_size` returns; None for no limit."""
-    return None if given is None else memory_size(given, place)
+    return None if limit is None else memory_size(limit, place)
 
 
 def in_words(size: float) -> str:

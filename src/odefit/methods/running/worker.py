@@ -169,13 +169,13 @@ def remembered(key: bytes, make: Callable[[], T]) -> T:
 
 def _function(name: str, content: bytes) -> Callable[[Any, Any], Any]:
     """Return the function of a parcel."""
-    kept = _memory.functions
-    if name not in kept:
-        kept[name] = pickle.loads(content)
-        while len(kept) > KEPT_FUNCTIONS:
-            kept.popitem(last=False)
-    kept.move_to_end(name)
-    return kept[name]
+    functions = _memory.functions
+    if name not in functions:
+        functions[name] = pickle.loads(content)
+        while len(functions) > KEPT_FUNCTIONS:
+            functions.popitem(last=False)
+    functions.move_to_end(name)
+    return functions[name]
 
 
 def _pickled(outcomes: list[Outcome]) -> bytes:

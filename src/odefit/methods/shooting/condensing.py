@@ -44,8 +44,8 @@ class Chains:
 
     The nodes of all chains, `lengths` of each, are numbered one after the other. The interval of
     residual i begins with node ``row_nodes[i]``. The first and last node of each chain and the
-    nodes `kept` are not eliminated; the condensed problem has equations between neighbours of these
-    (`kept_pairs`). Interval i that ends at a node leads from ``left[i]`` to the next node.
+    nodes `staying` are not eliminated; the condensed problem has equations between neighbours of
+    these (`kept_pairs`). Interval i that ends at a node leads from ``left[i]`` to the next node.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Chains:
         size: int,
         unknowns: int,
         row_nodes: IntArray,
-        kept: Sequence[int] = (),
+        staying: Sequence[int] = (),
     ) -> None:
         self.size, self.unknowns, self.row_nodes = size, unknowns, row_nodes
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
@@ -65,7 +65,7 @@ class Chains:
         self.left = np.flatnonzero(inner)
         stays = ~inner
         stays[self.firsts] = True
-        stays[np.asarray(kept, dtype=np.intp)] = True
+        stays[np.asarray(staying, dtype=np.intp)] = True
         self.kept = np.flatnonzero(stays)
         self.levels, self.kept_pairs = _elimination(
             [(int(i), int(i) + 1) for i in self.left], stays

@@ -56,11 +56,11 @@ class ParsedConstraint:
 
 
 def parse_constraints(
-    problem: Problem, given: Sequence[Constraint | str]
+    problem: Problem, constraints: Sequence[Constraint | str]
 ) -> list[ParsedConstraint]:
     """Parse constraints; raises InputError with all mistakes of all of them."""
     parsed, wrong = [], []
-    for item in given:
+    for item in constraints:
         constraint = Constraint(item) if isinstance(item, str) else item
         try:
             parsed.append(_parse(problem, constraint))

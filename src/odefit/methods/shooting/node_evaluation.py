@@ -48,8 +48,8 @@ def evaluate_nodes(
     states.
     """
     forward = ForwardMap(problem)
-    given = zip(nodes.constraints, nodes.experiments, strict=True)
-    constraints = parse_constraints(problem, [Constraint(text, name) for text, name in given])
+    pairs = zip(nodes.constraints, nodes.experiments, strict=True)
+    constraints = parse_constraints(problem, [Constraint(text, name) for text, name in pairs])
     shooting = shooting_problem(forward, nodes.times, constraints, vector)
     point = Point(shooting.scaling.coordinates(vector), np.concatenate(list(nodes.values)))
     at = shooting.linearise(point)
@@ -73,12 +73,12 @@ def shooting_problem(
     problem = forward.problem
     names = node_names(forward.field, problem.conditions)
     sizes = node_sizes(problem, names, vector)
-    kept = [
+    positions = [
         (i, int(np.argmin(np.abs(times[i] - t))))
         for i in range(len(times))
         for t in node_times(constraints, i)
     ]
-    return ShootingProblem(forward, times, sizes, kept, executor)
+    return ShootingProblem(forward, times, sizes, positions, executor)
 
 
 def typical_sizes(

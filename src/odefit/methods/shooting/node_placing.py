@@ -37,8 +37,8 @@ def check(nodes: GivenNodes) -> None:
         return
     groups = nodes.values() if isinstance(nodes, Mapping) else [nodes]
     for times in groups:
-        given = _array(times)
-        if given is None or not np.isfinite(given).all() or (np.diff(given) <= 0).any():
+        array = _array(times)
+        if array is None or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
             raise InputError(
                 "MultipleShooting, nodes: expected their number, or their times, increasing (by "
                 f"name of the experiment, if there are several), got {nodes!r}"
@@ -47,10 +47,10 @@ def check(nodes: GivenNodes) -> None:
 
 def _array(times: object) -> Array | None:
     try:
-        given = np.asarray(times, dtype=float)
+        array = np.asarray(times, dtype=float)
     except (TypeError, ValueError):
         return None
-    return given if given.ndim == 1 else None
+    return array if array.ndim == 1 else None
 
 
 def place_nodes(problem: Problem, condition: Condition, nodes: GivenNodes, size: int) -> Array:

@@ -192,12 +192,12 @@ class _WeakConstraints:
         return step if finite else None
 
 
-def _within(matrix: Array, wanted: Array, low: Array, high: Array, free: BoolArray) -> Array:
+def _within(matrix: Array, target: Array, low: Array, high: Array, free: BoolArray) -> Array:
     """Solve for the free unknowns; those that would leave their bounds stop at them."""
-    solution = np.zeros(len(wanted))
+    solution = np.zeros(len(target))
     free = free.copy()
     while free.any():
-        rest = wanted - matrix @ np.where(free, 0.0, solution)
+        rest = target - matrix @ np.where(free, 0.0, solution)
         solution[free] = np.linalg.lstsq(matrix[np.ix_(free, free)], rest[free], rcond=None)[0]
         out = free & ((solution < low) | (solution > high))
         if not out.any():

@@ -240,7 +240,7 @@ class ShootingSearch(LocalMethod):
         self,
         forward: ForwardMap,
         shooting: ShootingProblem,
-        found: Start,
+        on_nodes: Start,
         end: IterationEnd,
         control: Control,
         sharpen: bool,
@@ -249,36 +249,36 @@ class ShootingSearch(LocalMethod):
 
         A start that has not converged continues by single shooting.
         """
-        if found.status is Status.CONVERGED:
-            whole = _followed(forward, found, end)
+        if on_nodes.status is Status.CONVERGED:
+            whole = _followed(forward, on_nodes, end)
             if whole is not None:
-                best = replace(found, objective=whole.objective, cost=whole.cost, nodes=None)
+                best = replace(on_nodes, objective=whole.objective, cost=whole.cost, nodes=None)
             else:
-                best = self._sharpened(forward.problem, found, control) if sharpen else found
+                best = self._sharpened(forward.problem, on_nodes, control) if sharpen else on_nodes
             if best.exact or not is_sparse(forward, shooting.nodes):
                 return best
-            origin = found.start
+            origin = on_nodes.start
         else:
-            best, origin = found, found.vector
+            best, origin = on_nodes, on_nodes.vector
             if end.iterations:
                 # The iteration may diverge along an undetermined direction.
                 begun = shooting.scaling.natural(end.iterations[0].point.coordinates)
                 origin = min((origin, begun), key=forward.cost)
         if control.should_stop():
             return best
-        again = SINGLE_SHOOTING.run(forward, found.index, origin, control)
+        again = SINGLE_SHOOTING.run(forward, on_nodes.index, origin, control)
         if again.status is Status.FAILED or again.cost >= best.cost:
             return best
-        return replace(again, message=f"{found.message}; then single shooting: {again.message}")
+        return replace(again, message=f"{on_nodes.message}; then single shooting: {again.message}")
 
-    def _sharpened(self, problem: Problem, found: Start, control: Control) -> Start:
+    def _sharpened(self, problem: Problem, on_nodes: Start, control: Control) -> Start:
         """Return an answer on nodes with its intervals integrated at full accuracy."""
-        shooting, end = self._iterated_from(ForwardMap(problem), found, control)
+        shooting, end = self._iterated_from(ForwardMap(problem), on_nodes, control)
         if end.at is None or not end.converged:
-            return found
+            return on_nodes
         evaluation = end.at.evaluation
         return replace(
-            found,
+            on_nodes,
             vector=shooting.scaling.natural(end.at.point.coordinates),
             objective=evaluation.objective,
             cost=evaluation.cost,
@@ -297,12 +297,12 @@ class ShootingSearch(LocalMethod):
 
     def _nodes_with_constraints(self, shooting: ShootingProblem, at: Linearisation) -> Nodes:
         """Return the nodes of the answer, with the constraints that hold on it."""
-        given = [Constraint(c) if isinstance(c, str) else c for c in self.constraints]
+        constraints = [Constraint(c) if isinstance(c, str) else c for c in self.constraints]
         first = shooting.problem.conditions[0].name
         return replace(
             shooting.nodes_of(at.point),
-            constraints=tuple(c.text for c in given),
-            experiments=tuple(c.experiment or first for c in given),
+            constraints=tuple(c.text for c in constraints),
+            experiments=tuple(c.experiment or first for c in constraints),
         )
 
     def _iterate(
@@ -359,7 +359,7 @@ def is_sparse(forward: ForwardMap, nodes: int) -> bool:
     return nodes * size > forward.problem.size
 
 
-def _followed(forward: ForwardMap, found: Start, end: IterationEnd) -> Evaluation | None:
+def _followed(forward: ForwardMap, on_nodes: Start, end: IterationEnd) -> Evaluation | None:
     """Return the single integration that follows an answer on nodes; None if there is none.
 
     If errors grow along the trajectory, as in chaos, the accuracy of the search may not suffice.
@@ -371,11 +371,11 @@ def _followed(forward: ForwardMap, found: Start, end: IterationEnd) -> Evaluatio
     limited = ENGINES[forward.engines.preferred()].finest > IMPLICIT_TOLERANCE
     accurate = forward if limited else forward.with_accuracy(IMPLICIT_TOLERANCE)
     for whole_map in (forward, accurate):
-        whole = whole_map.evaluate(found.vector, choice)
+        whole = whole_map.evaluate(on_nodes.vector, choice)
         reached = whole_map.accuracy(whole.choice)
         if isinstance(whole, Evaluation):
-            rise = max(SAME_COST * abs(found.cost), tolerance.zero(reached), tolerance.absolute)
-            if whole.cost <= found.cost + rise and _sees_as_much(whole, end.problem):
+            rise = max(SAME_COST * abs(on_nodes.cost), tolerance.zero(reached), tolerance.absolute)
+            if whole.cost <= on_nodes.cost + rise and _sees_as_much(whole, end.problem):
                 return whole
         if reached <= accurate.accuracy(whole.choice):
             break

@@ -114,8 +114,8 @@ class ShootingProblem:
     """The forward map of a problem on shooting nodes.
 
     `node_times` are those of each condition, the first at its t0; `sizes` are typical sizes of the
-    values of a node, shape (N,). Nodes `kept`, as (condition, number), are not eliminated. The
-    executor integrates intervals that are not part of a batch.
+    values of a node, shape (N,). Nodes at `positions`, as (condition, number), are not eliminated.
+    The executor integrates intervals that are not part of a batch.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class ShootingProblem:
         forward: ForwardMap,
         node_times: Sequence[Array],
         sizes: Array,
-        kept: Sequence[tuple[int, int]] = (),
+        positions: Sequence[tuple[int, int]] = (),
         executor: Executor | None = None,
     ) -> None:
         self.forward = forward
@@ -144,7 +144,7 @@ class ShootingProblem:
                 )
         self.lengths = [len(times) for times in self.node_times]
         self.starts = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.intp)
-        self._kept = [int(self.starts[c] + k) for c, k in kept]
+        self._kept = [int(self.starts[c] + k) for c, k in positions]
         self._chains: Chains | None = None
         self.evaluations = 0
 

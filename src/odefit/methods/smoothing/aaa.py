@@ -134,5 +134,5 @@ class RationalApproximation:
     @cached_property
     def _refits(self) -> list[Rational]:
         x, y, terms = self.series.x, self.series.y, len(self.rational.support)
-        kept = [np.arange(len(x)) % FOLDS != fold for fold in range(FOLDS)]
-        return [list(iterate(x[k], y[k], terms))[-1][0] for k in kept]
+        in_fold = [np.arange(len(x)) % FOLDS != fold for fold in range(FOLDS)]
+        return [list(iterate(x[k], y[k], terms))[-1][0] for k in in_fold]

@@ -59,9 +59,9 @@ class RidgeModel:
 
     def cross_validation(self, ratios: Array) -> tuple[Array, Array]:
         """Return log(generalised cross-validation) and the prior variance, by variance ratio."""
-        kept = ratios[:, None] / (self.singular**2 + ratios[:, None])
-        rss = ((kept * self.projections) ** 2).sum(axis=1) + self.unexplained
-        freedom = np.maximum(self.n - len(self.singular) + kept.sum(axis=1), 1e-300)
+        left = ratios[:, None] / (self.singular**2 + ratios[:, None])
+        rss = ((left * self.projections) ** 2).sum(axis=1) + self.unexplained
+        freedom = np.maximum(self.n - len(self.singular) + left.sum(axis=1), 1e-300)
         return np.log(np.maximum(rss, 1e-300)) - 2 * np.log(freedom), rss / freedom / ratios
 
 

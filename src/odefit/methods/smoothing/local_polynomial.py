@@ -58,8 +58,8 @@ class LocalPolynomial(SeriesSmoother):
     def fit_normalised(self, series: NormalisedSeries) -> Interpolant:
         """Return the local polynomials of a normalised series with the best bandwidth."""
         data = LocalRegression(series, self.degree)
-        given = self.bandwidth
-        return data.curve(_best_bandwidth(data) if given is None else given / series.half)
+        bandwidth = self.bandwidth
+        return data.curve(_best_bandwidth(data) if bandwidth is None else bandwidth / series.half)
 
 
 @dataclass(frozen=True, eq=False)

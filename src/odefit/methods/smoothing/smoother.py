@@ -97,18 +97,18 @@ def relative_weights(times: Array, sds: Array | None, name: str) -> Array:
     """
     if sds is None:
         return np.ones(np.shape(times))
-    given = np.asarray(sds, dtype=float)
-    if given.shape != np.shape(times):
+    deviations = np.asarray(sds, dtype=float)
+    if deviations.shape != np.shape(times):
         raise InputError(
-            f"{name}: expected a standard deviation for each time, got shapes {given.shape} and "
-            f"{np.shape(times)}"
+            f"{name}: expected a standard deviation for each time, got shapes "
+            f"{deviations.shape} and {np.shape(times)}"
         )
-    if not (np.isfinite(given).all() and (given > 0).all()):
+    if not (np.isfinite(deviations).all() and (deviations > 0).all()):
         raise InputError(
             f"{name}: standard deviations must be finite and above 0; leave out what is unknown"
         )
-    weights = np.maximum((given.min(initial=np.inf) / given) ** 2, MIN_WEIGHT)
-    return np.asarray(weights / weights.mean(), dtype=float) if len(given) else given
+    weights = np.maximum((deviations.min(initial=np.inf) / deviations) ** 2, MIN_WEIGHT)
+    return np.asarray(weights / weights.mean(), dtype=float) if len(deviations) else deviations
 
 
 @dataclass(frozen=True, eq=False)

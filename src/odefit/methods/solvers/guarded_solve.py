@@ -208,8 +208,8 @@ def start_early(solver: Solver) -> None:
 
 def process_number() -> int | None:
     """Return the number of the process that this thread keeps, or None if it has none."""
-    kept = _of_thread.kept
-    return None if kept is None or kept.child.gone else kept.child.pid
+    process = _of_thread.kept
+    return None if process is None or process.child.gone else process.child.pid
 
 
 def _runs_in_kept_process(solver: Solver) -> bool:

@@ -147,12 +147,12 @@ class LocalSearch(LocalMethod):
 
     def discretisation(self, forward: ForwardMap) -> Discretisation:
         """Return the problem on the initial mesh, which is built once for a forward map."""
-        kept = _kept.setdefault(forward, {})
+        by_mesh = _kept.setdefault(forward, {})
         key = (self.scheme, self.mesh)
-        if key not in kept:
+        if key not in by_mesh:
             mesh = DataMesh(self.mesh.steps) if isinstance(self.mesh, AdaptiveMesh) else self.mesh
-            kept[key] = Discretisation(normal_approximation(forward.problem), self.scheme, mesh)
-        return kept[key]
+            by_mesh[key] = Discretisation(normal_approximation(forward.problem), self.scheme, mesh)
+        return by_mesh[key]
 
     def _refined(
         self, d: Discretisation, answer: Answer, tolerance: float, control: Control

@@ -184,14 +184,14 @@ def _model(maingopy: Any, space: _ReducedSpace | _FullSpace, scale: float) -> An
 
 
 class _Space:
-    """The variables `own` of the assembly as MAiNGO's variables.
+    """The `variables` of the assembly as MAiNGO's variables.
 
     `refusal` is the exception of the last evaluation; a `likelihood` may be negative.
     """
 
-    def __init__(self, a: Assembly, own: IntArray, instance: Instance) -> None:
+    def __init__(self, a: Assembly, variables: IntArray, instance: Instance) -> None:
         self._a = a
-        self._own: list[int] = own.tolist()
+        self._own: list[int] = variables.tolist()
         self._start = a.start(instance)
         self.refusal: Exception | None = None
         self.likelihood = a.likelihood

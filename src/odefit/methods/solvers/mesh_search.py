@@ -200,8 +200,8 @@ class _Search:
         values = guess_states(self._d, self._forward, vector)
         return make_answer(instance, Outcome.LIMIT, values, vector, None, 0.0, "interrupted")
 
-    def _note(self, found: Answer | None) -> None:
-        if found is None or not found.success:
+    def _note(self, answer: Answer | None) -> None:
+        if answer is None or not answer.success:
             return
-        if self._best is None or found.objective < self._best.objective:
-            self._best = found
+        if self._best is None or answer.objective < self._best.objective:
+            self._best = answer

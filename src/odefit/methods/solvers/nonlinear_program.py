@@ -67,8 +67,8 @@ def nonlinear_program(
     if key not in discretisation.programs:
         scales = (Scales.of if scaled else Scales.none)(discretisation)
         discretisation.programs[key] = _built(discretisation, formulation, scales)
-    kept: NonlinearProgram = discretisation.programs[key]
-    return kept
+    program: NonlinearProgram = discretisation.programs[key]
+    return program
 
 
 def _built(d: Discretisation, formulation: Formulation, scales: Scales) -> NonlinearProgram:

@@ -167,11 +167,11 @@ class _StandardErrorFilter:
 _FILTER = _StandardErrorFilter()
 
 
-def _undecided(found: Answer, limits: Limits) -> bool:
+def _undecided(answer: Answer, limits: Limits) -> bool:
     """Return whether the bounds are further apart than the limits require."""
-    if not found.solved or found.lower_bound is None:
+    if not answer.solved or answer.lower_bound is None:
         return False
-    return math.isfinite(found.objective) and not limits.met(found.objective, found.lower_bound)
+    return math.isfinite(answer.objective) and not limits.met(answer.objective, answer.lower_bound)
 
 
 def _together(first: Answer, second: Answer) -> Answer:

@@ -116,10 +116,8 @@ class LongTable:
         for name, rows in self._texts.items():
             cell = str(self._columns[name][rows[0]]).strip()
             mark = "CENS" if name == self._roles.get("DV") else ""
-            correction = remedy(cell, name, time=name == self._time, mark=mark)
-            self._error(
-                rows[0], name, f"{shown(cell)} is not a number{_and_more(rows)}; {correction}"
-            )
+            fix = remedy(cell, name, time=name == self._time, mark=mark)
+            self._error(rows[0], name, f"{shown(cell)} is not a number{_and_more(rows)}; {fix}")
         return records
 
     def _refuse(self, message: str) -> bool:
@@ -282,15 +280,13 @@ class LongTable:
             return None
         return number
 
-    def _whole(
-        self, row: int, role: str, choices: Sequence[int] | None, expected: str
-    ) -> int | None:
+    def _whole(self, row: int, role: str, choices: Sequence[int] | None, kind: str) -> int | None:
         number = self._value(row, role)
         if number is None:
             return None
         if number.is_integer() and (number >= 0 if choices is None else number in choices):
             return int(number)
-        self._error(row, role, f"expected {expected}, got {number:g}")
+        self._error(row, role, f"expected {kind}, got {number:g}")
         return None
 
     def _record(self, row: int) -> Record | None:

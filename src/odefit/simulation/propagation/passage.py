@@ -127,37 +127,30 @@ class Passage:
         """Integrate from now through times in the present mode."""
         field, engines = self._in_force(self._mode)
         segment = part_of(self._segment, self._time, times)
-        solution, choice = self._integrate(field, engines, segment, self._now, self._choice)
-        if (
-            isinstance(solution, EngineFailure)
-            and not solution.time > self._time
-            and not choice.stiff
-        ):
+        piece, choice = self._integrate(field, engines, segment, self._now, self._choice)
+        if isinstance(piece, EngineFailure) and not piece.time > self._time and not choice.stiff:
             # The Taylor method does not report where it has failed.
             stiff = EngineChoice(stiff=True)
-            solution, _ = self._integrate(field, engines, segment, self._now, stiff)
+            piece, _ = self._integrate(field, engines, segment, self._now, stiff)
         else:
             self._choice = choice
-        self._steps += solution.steps
-        return solution
+        self._steps += piece.steps
+        return piece
 
     def _in_force(self, mode: HeldEdges) -> tuple[VectorField, Engines]:
         return held_field(self._field, self._engines, mode, self._now.scalars)
 
-    def _move(self, solution: SegmentSolution, times: Array, place: int) -> None:
+    def _move(self, piece: SegmentSolution, times: Array, place: int) -> None:
         """Go to one of the times of a solution, and store the requested values on the way."""
         outputs = self._segment.times
         rows = np.flatnonzero((outputs > self._time) & (outputs <= times[place]))
         at = np.searchsorted(times, outputs[rows])
-        self._states[rows], self._sensitivities[rows] = (
-            solution.states[at],
-            solution.sensitivities[at],
-        )
-        course = self._course(times[: place + 1], solution.states[: place + 1], "left")
+        self._states[rows], self._sensitivities[rows] = piece.states[at], piece.sensitivities[at]
+        course = self._course(times[: place + 1], piece.states[: place + 1], "left")
         for edge in self._edges:
             largest = float(np.abs(self._argument_alone(edge, course)[0]).max())
             self._sizes[edge] = max(self._sizes[edge], largest)
-        self._time, self._now = float(times[place]), solution.at(place, self._now)
+        self._time, self._now = float(times[place]), piece.at(place, self._now)
 
     # Towards an edge ---------------------------------------------------------------------------
 
@@ -341,18 +334,16 @@ class Passage:
                 grid = [np.linspace(p.start, p.times[-1], count + 1)[1:] for p in parts]
                 times = np.union1d(times, np.concatenate(grid))
                 times = times[times > self._time]
-            solution = self._solve(times)
-            if isinstance(solution, EngineFailure):
-                before = times[
-                    times < self._time + (1.0 - SHARES[0]) * (solution.time - self._time)
-                ]
+            piece = self._solve(times)
+            if isinstance(piece, EngineFailure):
+                before = times[times < self._time + (1.0 - SHARES[0]) * (piece.time - self._time)]
                 earlier = self._solve(before) if watched and len(before) else None
                 if not isinstance(earlier, SegmentSolution):
-                    return solution
+                    return piece
                 if not self._leave(earlier, before, watched):
-                    return solution
-            elif not self._leave(solution, times, watched):
-                self._move(solution, times, len(times) - 1)
+                    return piece
+            elif not self._leave(piece, times, watched):
+                self._move(piece, times, len(times) - 1)
                 return None
         return EngineFailure(self._time, "the solution leaves and reaches this point without end")
 

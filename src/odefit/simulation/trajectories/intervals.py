@@ -150,10 +150,8 @@ class IntervalMap:
                         return Failure(self.condition.name, time, reason, choice)
                     batch = []  # stiff: one by one, with an engine chosen for each
         together = set(batch)
-        remaining = [i for i in range(count) if i not in together and len(self._times[i])]
-        for i, at in zip(
-            remaining, self._one_by_one(remaining, vector, nodes, choice), strict=False
-        ):
+        alone = [i for i in range(count) if i not in together and len(self._times[i])]
+        for i, at in zip(alone, self._one_by_one(alone, vector, nodes, choice), strict=False):
             if isinstance(at, Failure):
                 return at
             choice = at.choice
@@ -304,11 +302,9 @@ class IntervalMap:
     def _maps(self) -> list[ConditionMap]:
         """A condition for each interval, with its initial values as further unknowns."""
         maps = []
-        node_unknowns = {name: self._n + k for k, name in enumerate(self.names)}
-        initial: dict[str, int | float | Expression] = {
-            s: node_unknowns[s] for s in self.field.states
-        }
-        scalars = {**self.condition.scalars, **{c: node_unknowns[c] for c in self.switched}}
+        places = {name: self._n + k for k, name in enumerate(self.names)}
+        initial: dict[str, int | float | Expression] = {s: places[s] for s in self.field.states}
+        scalars = {**self.condition.scalars, **{c: places[c] for c in self.switched}}
         minimal_sizes = np.concatenate([np.zeros(self._n), self._sizes])
         for i, stop in enumerate([*self.node_times[1:], np.inf]):
             start = float(self.node_times[i])

@@ -126,12 +126,12 @@ def choose(
         chosen, weights = chosen[likely], weights[likely]
     else:
         chosen, weights = np.array([int(np.argmin(scores))]), np.ones(1)
-    kept = [known[ordered[i]] for i in chosen]
+    tried = [known[ordered[i]] for i in chosen]
     return PenalisedSpline(
         problem,
-        [solution for _, _, solution in kept],
+        [solution for _, _, solution in tried],
         weights / weights.sum(),
-        np.array([max(sd, EPS) for _, sd, _ in kept]),
+        np.array([max(sd, EPS) for _, sd, _ in tried]),
         best > ordered[-1] - COARSE_STEP,
     )
 
