@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.integrate import ODEintWarning, odeint
+from scipy.integrate import ODEintWarning, odeint, solve_ivp
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
@@ -116,7 +116,8 @@ class ByHand:
     """A problem, from the mapping of its format.
 
     `switches` are times at which comparisons of `t` in the equations change: no step of the
-    integration crosses them. `absolute` is the absolute tolerance of the states.
+    integration crosses them. `absolute` is the absolute tolerance of the states. With `insistent`,
+    Radau's method integrates where LSODA gives up; a search does without, as it may take long.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class ByHand:
     ) -> None:
         self.mapping = mapping
         self.absolute = absolute
+        self.insistent = False
         self.switches = tuple(switches)
         self.states = tuple(mapping["ode"])
         sides = ", ".join(f"({v})" for v in mapping["ode"].values())
@@ -210,14 +212,24 @@ class ByHand:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", ODEintWarning)
-                found = odeint(
+                curve = odeint(
                     slope, x, grid, rtol=RELATIVE, atol=self.absolute, tfirst=True, mxstep=20000
                 )
-        except (ValueError, OverflowError, TypeError, ODEintWarning) as error:
+        except ODEintWarning as error:
+            if not self.insistent:
+                raise ArithmeticError(str(error)) from error
+            at, place = np.unique(grid, return_inverse=True)
+            piece = solve_ivp(
+                slope, (first, times[-1]), x, "Radau", at, rtol=RELATIVE, atol=self.absolute
+            )
+            if piece.status:
+                raise ArithmeticError(f"{error} {piece.message}") from error
+            curve = piece.y.T[place]
+        except (ValueError, OverflowError, TypeError) as error:
             raise ArithmeticError(str(error)) from error
-        if not np.isfinite(found).all():
+        if not np.isfinite(curve).all():
             raise ArithmeticError("no finite trajectory")
-        return np.asarray(found[1:])
+        return np.asarray(curve[1:])
 
     def cost(self, values: Values) -> float:
         """-2 log L with all constants, or the sum of squares where no noise is given."""

@@ -99,6 +99,7 @@ def fitted(number: int, method: str, limit: float) -> dict[str, Any]:
     if result.solutions:
         told["values"] = dict(zip(problem.keys, result.best.vector.tolist(), strict=True))
         log_likelihood = result.best.log_likelihood
+        found.by_hand.insistent = True
         reported = result.objective if log_likelihood is None else -2 * log_likelihood
         try:
             told["measure"] = found.by_hand.measure(told["values"])

@@ -31,6 +31,17 @@ def test_a_problem_is_that_of_its_number() -> None:
     assert drawn(7).mapping == drawn(7).mapping != drawn(42).mapping
 
 
+def test_an_answer_that_lsoda_cannot_integrate_is_judged_by_radau() -> None:
+    """The exact value is that of the matrix exponential, in sixty digits."""
+    found = drawn(218)
+    wall = {"a": 1.9046310019808196e-14, "b": 1.7462910830861194e-07}
+    values = {**wall, "c": 53.15903959591177, "g": 7511024.636295998}
+    with pytest.raises(ArithmeticError):
+        found.by_hand.measure(values)
+    found.by_hand.insistent = True
+    assert found.by_hand.measure(values) == pytest.approx(8.561340803237567, rel=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", EXACT)
 def test_odefit_reports_the_value_that_scipy_finds_at_its_answer(number: int) -> None:
