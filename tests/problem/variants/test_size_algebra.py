@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from odefit.expressions.expressions import parse
-from odefit.problem.variants.size_algebra import SizeAlgebra, equations
+from odefit.problem.variants.size_algebra import MOST_NAMES, SizeAlgebra, equations, solved
 
 
 def evaluated(text: str) -> tuple[SizeAlgebra, list[tuple[float, dict[str, float]]]]:
@@ -68,3 +69,45 @@ def test_an_exponential_of_a_multiple_of_one_unknown_has_a_name_of_its_own() -> 
     assert found.factor.constant == pytest.approx(-math.log(0.008 * 300.0))
     parse("exp(-E*t) + exp(E*(1/T - 1/b)) + exp(A*E)").evaluate(values, algebra)
     assert len(algebra.exponentials) == 1
+
+
+@pytest.mark.parametrize("size", [3, MOST_NAMES + 1])
+def test_what_a_level_determines_the_next_cannot_change(size: int) -> None:
+    first = np.zeros((1, size))
+    first[0, :2] = 1.0  # the sum of the first two
+    levels = [first, np.eye(size)]
+    found = solved(levels, [np.array([[10.0]]), np.ones((size, 1))])[:, 0]
+    assert found[:2].sum() == pytest.approx(10.0, rel=1e-3)
+    assert found[0] == pytest.approx(found[1])
+    assert found[2:] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "multiples"),
+    [
+        ("exp(l)*a", {"l": 1.0}),
+        ("a/exp(m - l)", {"m": -1.0, "l": 1.0}),
+        ("a*10^(l - 2)", {"l": 1.0}),
+        ("a*exp(l)*10^(-l)", {"l": 1.0 - math.log(10)}),
+        ("a*exp(-l + 0.5)", {"l": -1.0}),
+    ],
+)
+def test_the_exponential_of_a_logarithm_is_a_quantity_of_its_own(
+    text: str, multiples: dict[str, float]
+) -> None:
+    algebra = SizeAlgebra({})
+    values = {name: algebra.name(f"parameter {name}") for name in "alm"}
+    (term,) = parse(text).evaluate(values, algebra).terms
+    assert algebra.rows == []
+    expected = {
+        algebra.logarithms[f"parameter {name}"].quantity: v for name, v in multiples.items()
+    }
+    assert dict(term.exponents) == pytest.approx({"parameter a": 1.0} | expected)
+
+
+@pytest.mark.parametrize("text", ["exp(a*l)", "exp(-300*l)", "2^l", "exp(l/a)", "exp(l + t)"])
+def test_other_arguments_are_no_logarithms(text: str) -> None:
+    algebra = SizeAlgebra({})
+    values = {name: algebra.name(f"parameter {name}") for name in "al"}
+    parse(text).evaluate({**values, "t": algebra.name("time t")}, algebra)
+    assert algebra.logarithms == {}

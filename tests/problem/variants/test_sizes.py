@@ -7,7 +7,7 @@ import pytest
 
 from odefit import Experiment, Model, Problem
 from odefit.problem import Event
-from odefit.problem.variants.sizes import MOST_NAMES, solved, typical_sizes
+from odefit.problem.variants.sizes import typical_sizes
 from odefit.problem.variants.start_ranges import ranges
 
 POWERS = {  # of the units of x, of the time, and of z, in that of each unknown
@@ -99,14 +99,3 @@ def test_close_bounds_of_an_initial_value_tell_the_sizes_of_parameters() -> None
         {"x": 1.0, "y": {"lower": 1e-9, "upper": 1e-8}},
     )
     assert 3e7 < typical_sizes(given).unknowns["parameter", "k"].size < 1e9
-
-
-@pytest.mark.parametrize("size", [3, MOST_NAMES + 1])
-def test_what_a_level_determines_the_next_cannot_change(size: int) -> None:
-    first = np.zeros((1, size))
-    first[0, :2] = 1.0  # the sum of the first two
-    levels = [first, np.eye(size)]
-    found = solved(levels, [np.array([[10.0]]), np.ones((size, 1))])[:, 0]
-    assert found[:2].sum() == pytest.approx(10.0, rel=1e-3)
-    assert found[0] == pytest.approx(found[1])
-    assert found[2:] == pytest.approx(1.0)

@@ -174,3 +174,74 @@ def test_a_rate_over_a_time_may_be_far_below_all_rates() -> None:
     found = dict(zip(problem.keys, ranges(problem), strict=True))["p3"]
     assert 1e-8 < found.low < 1e-6
     assert found.high == 1.0
+
+
+def absorbed(initial: str = "4", **parameters: dict[str, float]) -> Problem:
+    """Return an oral dose whose constants are logarithms, as pharmacologists write it in R."""
+    model = Model(
+        ode={"g": "-exp(lKa)*g", "y": "exp(lKa)*g*10^(lKe - lCl) - 10^lKe*y"},
+        observables={"y": "y"},
+    )
+    data = {"t": [0.25, 0.5, 1.0, 2.0, 5.0, 9.0, 24.0], "y": [3.0, 5.0, 8.0, 8.0, 6.0, 4.0, 1.0]}
+    names: dict[str, dict[str, float]] = {"lKe": {}, "lKa": {}, "lCl": {}} | parameters
+    return Problem(model, data, names, {"g": initial, "y": 0.0}, t0=0.0)
+
+
+def test_the_logarithm_of_a_rate_has_the_range_of_the_rate_in_logarithms() -> None:
+    plain = Problem(
+        Model(ode={"g": "-k*g"}),
+        {"t": [0.25, 0.5, 24.0], "g": [3.0, 5.0, 1.0]},
+        {"k": {"lower": 0.0}},
+        {"g": 4.0},
+        t0=0.0,
+    )
+    rate = ranges(plain)[0]
+    decadic, natural, clearance = ranges(absorbed())
+    assert (natural.low, natural.high) == pytest.approx((math.log(rate.low), math.log(rate.high)))
+    assert (decadic.low, decadic.high) == pytest.approx(
+        (math.log10(rate.low), math.log10(rate.high))
+    )
+    assert not any(found.logarithmic for found in (natural, decadic, clearance))
+    assert clearance.low < math.log10(0.04) < clearance.high
+
+
+def test_the_logarithm_of_an_initial_value_has_its_size() -> None:
+    dose = dict(zip("ekcd", ranges(absorbed("exp(ldose)", ldose={})), strict=True))["d"]
+    assert dose.low < math.log(4.0) < dose.high < math.log(4e4)
+
+
+def test_bounds_of_a_logarithm_are_kept() -> None:
+    bounded = absorbed(lKe={"lower": -3.0, "upper": 2.0}, lKa={"lower": 0.0}, lCl={"upper": -1.0})
+    elimination, absorption, clearance = ranges(bounded)
+    assert elimination == Range(-3.0, 2.0, False)
+    assert absorption.low == 0.0 < absorption.high < 5.0
+    assert clearance.low < clearance.high == -1.0
+    far = ranges(absorbed(lKa={"lower": 50.0}))[1]
+    assert 50.0 <= far.low < far.high
+
+
+def test_the_logarithm_of_a_prefactor_follows_the_energy() -> None:
+    """log10(A) is 9.6 for A = 4.2e9 1/s at E = 78.5 kJ/mol, and 30 more at five times E."""
+    given = arrhenius(A={"lower": 0.0}, E={"lower": 0.0})
+    problem = Problem(
+        Model(ode={"c": f"-10^lA*exp(-E/({GAS}*T))*c"}, constants={"T": 300.0}),
+        experiments=given.experiments,
+        parameters={"lA": {}, "E": {"lower": 0.0}},
+        initial={"c": {"lower": 0.0}},
+    )
+    for energy, expected in ((78.5, 9.6), (0.0, -3.1)):
+        u = np.random.default_rng(1).random((50, 3))
+        values = values_at(problem, u, np.array([np.nan, energy, np.nan]))[:, 0]
+        assert values.min() < expected < values.max()
+        assert np.ptp(values) < 8.0
+
+
+def test_an_exponent_of_either_sign_is_looked_for_on_both_sides_of_zero() -> None:
+    problem = Problem(
+        Model(ode={"y": "-a*exp(-b*T)*y"}, constants={"T": 100.0}),
+        {"t": [0.0, 10.0, 20.0], "y": [1.0, 0.7, 0.5]},
+        {"a": {"lower": 0.0}, "b": {}},
+        {"y": 1.0},
+    )
+    _, slope = ranges(problem)
+    assert slope.low == -slope.high < 0.0

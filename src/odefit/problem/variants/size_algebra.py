@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -23,6 +23,15 @@ ADDED = 0.5
 ADDED_TO_NUMBER = 0.2
 """Weight of a summand beside a number in the text, which may only keep a denominator from zero."""
 
+NATURAL = (0.9, 2.5)
+"""Factors of an unknown in an exponential that make it a logarithm, natural or decadic."""
+
+RANK = 1e-9
+"""Smallest singular value, relative to the largest, of a direction that equations determine."""
+
+MOST_NAMES = 400
+"""Number of names above which all equations are solved at once as a sparse weighted system."""
+
 SAME_SIZE = frozenset({"min", "max", "abs"})
 
 PURE = frozenset({"exp", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"})
@@ -35,14 +44,15 @@ class Monomial:
 
     constant: float  # the number; minus infinity for zero
     exponents: Mapping[str, float]  # the multiple of each name's logarithm
+    sign: int = 1  # of the quantity where all names are positive, 0 where it is a sum
 
     def plus(self, other: Monomial, factor: float) -> Monomial:
-        """Return the logarithm of this size times a power of the other."""
+        """Return the logarithm of this size, and its sign, times a power of the other's size."""
         exponents = dict(self.exponents)
         for name, value in other.exponents.items():
             exponents[name] = exponents.get(name, 0.0) + factor * value
         constant = self.constant if factor == 0 else self.constant + factor * other.constant
-        return Monomial(constant, exponents)
+        return Monomial(constant, exponents, self.sign)
 
 
 ONE = Monomial(0.0, {})
@@ -65,35 +75,42 @@ class Exponential:
     factor: Monomial  # the argument's size over the unknown
 
 
+@dataclass(frozen=True)
+class Logarithm:
+    """An unknown as the logarithm of a quantity, whose name is as in monomials."""
+
+    quantity: str
+    factor: float  # 1 for natural logarithms, log(10) for decadic ones
+
+
 class Size:
     """The size of an expression: the sum of `terms`, without terms for zero.
 
-    `number` is the value of an expression that depends on no name. `sign` is that of one term whose
-    names are positive, 0 of a sum.
+    `number` is the value of an expression that depends on no name.
     """
 
-    __slots__ = ("algebra", "number", "sign", "terms")
+    __slots__ = ("algebra", "number", "terms")
 
     def __init__(
-        self,
-        algebra: SizeAlgebra,
-        terms: tuple[Monomial, ...],
-        number: float | None = None,
-        sign: int = 1,
+        self, algebra: SizeAlgebra, terms: tuple[Monomial, ...], number: float | None = None
     ) -> None:
         self.algebra = algebra
         self.terms = terms
         self.number = number
-        self.sign = sign
+
+    @property
+    def sign(self) -> int:
+        """The sign of a single term whose names are positive, 0 of a sum."""
+        return self.terms[0].sign if len(self.terms) == 1 else 0
 
     def __neg__(self) -> Size:
         number = None if self.number is None else -self.number
-        return Size(self.algebra, self.terms, number, -self.sign)
+        return Size(self.algebra, tuple(replace(t, sign=-t.sign) for t in self.terms), number)
 
     def __add__(self, other: Size) -> Size:
         if self.number is not None and other.number is not None:
             return self.algebra.known(self.number + other.number)
-        return Size(self.algebra, self.terms + other.terms, sign=0)
+        return Size(self.algebra, self.terms + other.terms)
 
     def __sub__(self, other: Size) -> Size:
         return self + -other
@@ -112,8 +129,8 @@ class Size:
         second = self.algebra.joined(other)
         if second is None:
             return Size(self.algebra, () if factor > 0 else self.terms)
-        sign = self.sign * other.sign
-        return Size(self.algebra, tuple(t.plus(second, factor) for t in self.terms), sign=sign)
+        products = (t.plus(second, factor) for t in self.terms)
+        return Size(self.algebra, tuple(replace(t, sign=t.sign * other.sign) for t in products))
 
 
 class SizeAlgebra:
@@ -129,6 +146,8 @@ class SizeAlgebra:
         """Unknowns that are factors in exponents, as an energy is, and in no varying quantity."""
         self.exponentials: dict[str, Exponential] = {}
         """Exponentials by the name that each has in monomials."""
+        self.logarithms: dict[str, Logarithm] = {}
+        """Unknowns that are logarithms of quantities."""
         self._exponents = exponents
 
     def number(self, text: str) -> Size:
@@ -138,7 +157,7 @@ class SizeAlgebra:
         """Return the size of a number."""
         if not math.isfinite(value) or value == 0:
             return Size(self, (), value)
-        return Size(self, (Monomial(math.log(abs(value)), {}),), value, 1 if value > 0 else -1)
+        return Size(self, (Monomial(math.log(abs(value)), {}, 1 if value > 0 else -1),), value)
 
     def name(self, name: str) -> Size:
         """Return the size of a named quantity."""
@@ -151,6 +170,10 @@ class SizeAlgebra:
                     return self.known(float(np.power(base.number, exponent.number)))
             factor = exponent.number
         else:
+            if base.number is not None and base.number > 0:
+                product = self._product(exponent, math.log(base.number))
+                if product is not None:
+                    return Size(self, (product,))
             self._pure(exponent)
             names = [n for term in exponent.terms for n in term.exponents]
             self.used_as_exponents.update(names)
@@ -179,12 +202,42 @@ class SizeAlgebra:
         if function == "sqrt":
             return self.power(arguments[0], self.known(0.5))
         if function in PURE:
+            product = self._product(arguments[0], 1.0) if function == "exp" else None
+            if product is not None:
+                return Size(self, (product,))
             self._pure(arguments[0])
             if function == "exp":
                 self._factors(arguments[0])
             if function == "exp" and len(arguments[0].terms) == 1:
                 return Size(self, (self._exponential(arguments[0]),))
         return Size(self, (ONE,))
+
+    def _product(self, argument: Size, factor: float) -> Monomial | None:
+        """Return the size of exp(factor*argument) where the argument is a sum of logarithms.
+
+        A model may have logarithms of constants as unknowns, as in exp(lKa)*g and 10^(lKe - lCl).
+        The exponential of each is a quantity with a size of its own.
+        """
+        product = ONE
+        found: dict[str, Logarithm] = {}
+        for term in argument.terms:
+            names = [n for n, power in term.exponents.items() if power]
+            value = term.sign * math.exp(min(term.constant, 700.0)) * factor
+            if not names and term.sign:
+                product = product.plus(Monomial(value, {}), 1.0)
+                continue
+            if len(names) != 1 or not names[0].startswith("parameter "):
+                return None
+            if term.exponents[names[0]] != 1.0 or not NATURAL[0] <= abs(value) <= NATURAL[1]:
+                return None
+            own = Logarithm(f"exponential of {names[0]}", abs(value))
+            found[names[0]] = own = self.logarithms.get(names[0], own)
+            product = product.plus(Monomial(0.0, {own.quantity: 1.0}), value / own.factor)
+        if not found:
+            return None
+        self.logarithms |= found
+        self._factors(argument)
+        return product
 
     def _factors(self, argument: Size) -> None:
         """Record the unknowns in which the argument of an exponential is linear at all times."""
@@ -252,3 +305,37 @@ def equations(rows: Sequence[Row], names: Sequence[str]) -> tuple[Array, Array]:
             matrix[k, place[name]] += row.weight * value
         right[k] = -row.weight * row.monomial.constant
     return matrix, right
+
+
+def solved(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
+    """Return the solution of linear equations by least squares, those of each level first.
+
+    Each level determines what the previous one leaves open; the last determines everything.
+    Matrices have the shape (rows, n), right-hand sides (rows, k), the solution (n, k).
+    """
+    n, k = matrices[0].shape[1], rights[0].shape[1]
+    if n > MOST_NAMES:
+        return _solved_together(matrices, rights)
+    solution, free = np.zeros((n, k)), np.eye(n)
+    for matrix, right in zip(matrices, rights, strict=True):
+        if not len(matrix) or not free.shape[1]:
+            continue
+        reduced = matrix @ free
+        # All right vectors are needed, but only as few of the many left ones as serve.
+        u, s, vt = np.linalg.svd(reduced, full_matrices=reduced.shape[0] < reduced.shape[1])
+        rank = int(np.sum(s > RANK * max(s.max(initial=0.0), 1e-3)))
+        step = (u[:, :rank].T @ (right - matrix @ solution)) / s[:rank, None]
+        solution = solution + free @ (vt[:rank].T @ step)
+        free = free @ vt[rank:].T
+    return solution
+
+
+def _solved_together(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
+    from scipy.sparse import csr_array, vstack
+    from scipy.sparse.linalg import lsqr
+
+    weights = [10.0 ** (-2 * level) for level in range(len(matrices))]
+    matrix = vstack([csr_array(w * m) for w, m in zip(weights, matrices, strict=True)]).tocsr()
+    right = np.vstack([w * r for w, r in zip(weights, rights, strict=True)])
+    columns = [lsqr(matrix, b, atol=1e-10, btol=1e-10, iter_lim=5000)[0] for b in right.T]
+    return np.column_stack(columns)

@@ -22,7 +22,16 @@ from odefit.problem.condition import Condition
 from odefit.problem.noise import is_correlation_time
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.problem.variants.size_algebra import ONE, Monomial, Row, Size, SizeAlgebra, equations
+from odefit.problem.variants.size_algebra import (
+    ONE,
+    Logarithm,
+    Monomial,
+    Row,
+    Size,
+    SizeAlgebra,
+    equations,
+    solved,
+)
 
 MEASURED = 10.0
 """Weight of a measured size, relative to a term of an equation of motion."""
@@ -36,17 +45,11 @@ NARROW = 3.0
 NARROW_DECADES = 2.0
 """Ratio below which bounds give the size of an unknown whatever the equations suggest."""
 
-RANK = 1e-9
-"""Smallest singular value, relative to the largest, of a direction that equations determine."""
-
 LARGE_EXPONENT = 10.0
 """Largest middle of an exponent's bounds that is informative."""
 
 SHARED = 0.5
 """Smallest power of an exponential that determines a size: several may share a weak one."""
-
-MOST_NAMES = 400
-"""Number of names above which all equations are solved at once as a sparse weighted system."""
 
 TimeScale = tuple[float, float]
 """The shortest sampling interval and the time span of the measurements."""
@@ -65,6 +68,9 @@ class TypicalSize:
     # derivative of log(size) by E that keeps the other sizes as they are.
     follows: tuple[tuple[str, float], ...] = ()
     linear: bool = False  # True if the argument of an exponential is linear in the unknown
+    # Of an unknown that is a logarithm in all equations: the quantity's, and the factor that makes
+    # the logarithm a natural one
+    exponential: tuple[TypicalSize, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,9 @@ class _Analysis:
             self._observation(values)
             self._noise(values)
             self._starts_and_events(values)
-        names = [*self.columns, *(_column("state", v) for v in self.variables)]
+        self.logarithms = self._pure_logarithms()
+        of_logarithms = [one.quantity for one in self.logarithms.values()]
+        names = [*self.columns, *of_logarithms, *(_column("state", v) for v in self.variables)]
         n = len(names)
         known = [_column("time", TIME), *self.algebra.exponentials]
         levels = [equations(rows, [*names, *known]) for rows in self._levels(names)]
@@ -174,14 +182,27 @@ class _Analysis:
                 self._follows(solution[k, 2:], logs),
                 column in self.algebra.in_exponents,
             )
+        for column, logarithm in self.logarithms.items():
+            row = solution[names.index(logarithm.quantity)]
+            known_size = logarithm.quantity in self.measured
+            follows = self._follows(row[2:], logs)
+            one = TypicalSize(_size(row[0]), float(row[1]), False, known_size, follows)
+            sizes[self.columns[column]] = TypicalSize(
+                1.0, 0.0, False, False, linear=True, exponential=(one, logarithm.factor)
+            )
         for unknown in self.problem.unknowns:
             if unknown.kind == "noise":
                 sizes["noise", unknown.name] = TypicalSize(
                     self._of_noise(unknown), 0.0, False, True
                 )
-        first = len(self.columns)
+        first = len(self.columns) + len(of_logarithms)
         states = {v: _size(solution[first + k, 0]) for k, v in enumerate(self.variables)}
         return Sizes(sizes, states)
+
+    def _pure_logarithms(self) -> dict[str, Logarithm]:
+        """Return the unknowns that occur only as logarithms."""
+        elsewhere = {n for row in self.algebra.rows for n, v in row.monomial.exponents.items() if v}
+        return {k: v for k, v in self.algebra.logarithms.items() if k not in elsewhere}
 
     def _follows(self, powers: Array, logs: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
         """Return the dependence of a size on parameters in exponents.
@@ -342,16 +363,18 @@ class _Analysis:
                         row = _row(column, math.log(middle), NARROW if narrow else 1.0)
                         (first if narrow else bounds).append(row)
                         break
+        of_logarithms = {one.quantity for one in self.algebra.logarithms.values()}
         for name in names:
-            if name not in self.columns:
+            if name in of_logarithms:
+                rest.append(_rate(name))
+            elif name not in self.columns:
                 states.append(_row(name, math.log(largest)))
             elif name in self.algebra.used_as_exponents:
                 states.append(_row(name, 0.0))
             elif self.columns[name][0] == "initial":
                 rest.append(_row(name, math.log(largest)))
             else:
-                rate = Monomial(0.0, {name: 1.0, _column("time", TIME): 1.0})
-                rest.append(Row(rate, 1.0))
+                rest.append(_rate(name))
         return [first, bounds, states, rest]
 
     def _nominal_exponents(self) -> dict[str, float]:
@@ -362,40 +385,6 @@ class _Analysis:
             if middle is not None and middle <= LARGE_EXPONENT:
                 exponents[_column(unknown.kind, unknown.name)] = max(middle, 0.1)
         return exponents
-
-
-def solved(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
-    """Return the solution of linear equations by least squares, those of each level first.
-
-    Each level determines what the previous one leaves open; the last determines everything.
-    Matrices have the shape (rows, n), right-hand sides (rows, k), the solution (n, k).
-    """
-    n, k = matrices[0].shape[1], rights[0].shape[1]
-    if n > MOST_NAMES:
-        return _solved_together(matrices, rights)
-    solution, free = np.zeros((n, k)), np.eye(n)
-    for matrix, right in zip(matrices, rights, strict=True):
-        if not len(matrix) or not free.shape[1]:
-            continue
-        reduced = matrix @ free
-        # All right vectors are needed, but only as few of the many left ones as serve.
-        u, s, vt = np.linalg.svd(reduced, full_matrices=reduced.shape[0] < reduced.shape[1])
-        rank = int(np.sum(s > RANK * max(s.max(initial=0.0), 1e-3)))
-        step = (u[:, :rank].T @ (right - matrix @ solution)) / s[:rank, None]
-        solution = solution + free @ (vt[:rank].T @ step)
-        free = free @ vt[rank:].T
-    return solution
-
-
-def _solved_together(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
-    from scipy.sparse import csr_array, vstack
-    from scipy.sparse.linalg import lsqr
-
-    weights = [10.0 ** (-2 * level) for level in range(len(matrices))]
-    matrix = vstack([csr_array(w * m) for w, m in zip(weights, matrices, strict=True)]).tocsr()
-    right = np.vstack([w * r for w, r in zip(weights, rights, strict=True)])
-    columns = [lsqr(matrix, b, atol=1e-10, btol=1e-10, iter_lim=5000)[0] for b in right.T]
-    return np.column_stack(columns)
 
 
 def _middle(low: float, high: float) -> float | None:
@@ -409,6 +398,11 @@ def _middle(low: float, high: float) -> float | None:
 
 def _row(column: str, value: float, weight: float = 1.0) -> Row:
     return Row(Monomial(-value, {column: 1.0}), weight)
+
+
+def _rate(column: str) -> Row:
+    """Return the condition that a size is one over the time scale."""
+    return Row(Monomial(0.0, {column: 1.0, _column("time", TIME): 1.0}), 1.0)
 
 
 def _column(kind: str, name: str) -> str:

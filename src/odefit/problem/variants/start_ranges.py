@@ -18,7 +18,13 @@ from odefit.problem.condition import Condition
 from odefit.problem.noise import is_correlation_time
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.problem.variants.sizes import Sizes, data_sizes, time_scale, typical_sizes
+from odefit.problem.variants.sizes import (
+    Sizes,
+    TypicalSize,
+    data_sizes,
+    time_scale,
+    typical_sizes,
+)
 
 MAX_UNIFORM_DECADES = 2.0
 """Number of decades above which bounds are sampled on a logarithmic scale."""
@@ -38,16 +44,19 @@ SPREAD = 8.0
 class Follows:
     """The range of an unknown given other unknowns, such as A in A*exp(-E/(R*T)) given E."""
 
-    low: float  # the range without the others
+    low: float  # without the others, as a logarithm
     high: float
     factors: tuple[tuple[int, float], ...]  # factors of the others, by index, in the logarithm
 
     def at(self, u: Array, others: Array, whole: Range) -> Array:
-        """Return the values within `whole` for `u`, given all unknowns, (k, n)."""
+        """Return the values within `whole` for `u`, given all unknowns, (k, n).
+
+        If `whole` is not logarithmic, the unknown is itself a logarithm.
+        """
         shift = sum((f * others[:, i] for i, f in self.factors), np.zeros(len(u)))
-        low, high = math.log(self.low), math.log(self.high)
+        values = self.low + (self.high - self.low) * u + shift
         with np.errstate(over="ignore"):
-            values = np.exp(low + (high - low) * u + shift)
+            values = np.exp(values) if whole.logarithmic else values
         return np.clip(values, whole.low, whole.high)
 
 
@@ -81,7 +90,8 @@ def ranges(problem: Problem) -> list[Range]:
     values, and parameters that do not occur in the right-hand sides (scales, offsets), have the
     size of the data, as far as that is in their unit; initial values that are measured are close to
     the measurement. A parameter E in an exponent, as in A*exp(-E/(R*T)), is uniform, and A follows
-    it: their product has the size of a rate. E is uniform in k*exp(-E/R*(1/T - 1/Tref)), too.
+    it: their product has the size of a rate. E is uniform in k*exp(-E/R*(1/T - 1/Tref)), too. The
+    logarithm of a quantity, such as lKa in exp(lKa)*x or 10^lKa*x, has the range of that quantity.
     """
     return _Ranges(problem).all()
 
@@ -132,14 +142,21 @@ class _Ranges:
         ):
             return alone
         numbers = self._numbers
-        follows = self._sizes.unknowns[unknown.kind, unknown.name].follows
-        factors = tuple((numbers[n], f) for n, f in follows if n in numbers)
-        if not factors or not alone.logarithmic or alone.low <= 0:
+        typical = self._sizes.unknowns[unknown.kind, unknown.name]
+        bounded = math.isfinite(p.lower) and math.isfinite(p.upper)
+        logarithm = None if bounded else typical.exponential
+        leader, unit = logarithm or (typical, 1.0)
+        factors = tuple((numbers[n], f / unit) for n, f in leader.follows if n in numbers)
+        if not factors or (logarithm is None and not (alone.logarithmic and alone.low > 0)):
             return alone
         ends = [sorted((f * every[i].low, f * every[i].high)) for i, f in factors]
-        least, most = (math.exp(min(max(sum(e), -300.0), 300.0)) for e in zip(*ends, strict=True))
-        low, high = max(alone.low * least, p.lower), min(alone.high * most, p.upper)
-        return Range(low, high, True, Follows(alone.low, alone.high, factors))
+        least, most = (min(max(sum(e), -300.0), 300.0) for e in zip(*ends, strict=True))
+        if logarithm is not None:
+            low, high = max(alone.low + least, p.lower), min(alone.high + most, p.upper)
+            return Range(low, high, False, Follows(alone.low, alone.high, factors))
+        low = max(alone.low * math.exp(least), p.lower)
+        high = min(alone.high * math.exp(most), p.upper)
+        return Range(low, high, True, Follows(math.log(alone.low), math.log(alone.high), factors))
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -193,6 +210,8 @@ class _Ranges:
             low = max(low, 0.0)
         if low > 0 and math.isfinite(high):
             return Range(low, high, in_orders or high / low > 10**MAX_UNIFORM_DECADES)
+        if (of_logarithm := self._of_logarithm(unknown, low, high)) is not None:
+            return of_logarithm
         if low == 0 and math.isfinite(high):
             return self._from_zero(unknown, high)
         if math.isfinite(low) and math.isfinite(high):
@@ -242,8 +261,8 @@ class _Ranges:
         """Return the range of an unknown that lacks a bound."""
         sized = not self._is_rate(unknown)
         typical = self._typical(unknown, sized)
-        if unknown.name in self._leaders and max(low, 0.0) < min(high, typical[1]):
-            return Range(max(low, 0.0), min(high, typical[1]), False)
+        if unknown.name in self._leaders and max(low, -typical[1]) < min(high, typical[1]):
+            return Range(max(low, -typical[1]), min(high, typical[1]), False)
         if low >= 0:
             top = max(typical[1], 100 * low)
             return Range(low if low > 0 else min(typical[0], 1e-2 * top), top, True)
@@ -257,9 +276,27 @@ class _Ranges:
         # Even without bounds, most parameters of ODE models are positive.
         return Range(typical[0], typical[1], True)
 
+    def _of_logarithm(self, unknown: Unknown, low: float, high: float) -> Range | None:
+        """Return the range of an unknown without bounds that is the logarithm of a rate or size.
+
+        Beyond a bound that excludes the usual values there is none.
+        """
+        exponential = self._sizes.unknowns[unknown.kind, unknown.name].exponential
+        if exponential is None or (math.isfinite(low) and math.isfinite(high)):
+            return None
+        typical, factor = exponential
+        sized = not self._is_rate(unknown)
+        least, most = self._usual(typical, sized)
+        if sized and not typical.measured:
+            most = typical.size / least * typical.size
+        low, high = max(low, math.log(least) / factor), min(high, math.log(most) / factor)
+        return Range(low, high, False) if low < high else None
+
     def _typical(self, unknown: Unknown, sized: bool) -> tuple[float, float]:
         """Return the values between which an unbounded unknown lies."""
-        typical = self._sizes.unknowns[unknown.kind, unknown.name]
+        return self._usual(self._sizes.unknowns[unknown.kind, unknown.name], sized)
+
+    def _usual(self, typical: TypicalSize, sized: bool) -> tuple[float, float]:
         power = abs(typical.time_exponent)
         if sized:
             spread = SPREAD * (self.span / self.gap) ** (0.5 * power)
