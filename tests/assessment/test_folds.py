@@ -12,7 +12,7 @@ from odefit.assessment.fitting_solutions import fitting_solutions
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.common.arrays import Array
 from odefit.fitting.fit_notices import fit_notices
-from odefit.fitting.fit_stages import Wanted
+from odefit.fitting.fit_stages import Wishes
 from odefit.methods.estimate import Doubt, Estimate
 from odefit.methods.running.control import Control
 from odefit.reporting.notices import notice_sentence
@@ -132,7 +132,7 @@ def test_unknowns_with_an_interval_by_profile_are_not_said_to_be_hardly_determin
             result.problem,
             Control(jobs=1),
             estimate,
-            Wanted(0.95, True, True, False, "as-is"),
+            Wishes(0.95, True, True, False, "as-is"),
             answer=None,
             uncertainty=uncertainty,
             opinion=None,

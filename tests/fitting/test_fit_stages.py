@@ -185,7 +185,7 @@ def test_any_stage_may_fail_as_a_whole(
     error = ZeroDivisionError("float division by zero")
     broken = replace(STAGES[stage], run=raises(error))
     if stage >= 3:  # before them there is no answer
-        broken = replace(broken, needs=lambda s: s.found is not None)
+        broken = replace(broken, needs=lambda s: s.outcome is not None)
     monkeypatch.setattr(MODULE, "STAGES", [*STAGES[:stage], broken, *STAGES[stage + 1 :]])
     result = fitted()
     if STAGES[stage].name.startswith("answer") and not result.failed_stages:

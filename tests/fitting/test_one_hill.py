@@ -12,7 +12,7 @@ from odefit import Model, Problem, SingleShooting, Status
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Trouble
 from odefit.common.arrays import Array
-from odefit.fitting.fit_stages import FitState, Wanted
+from odefit.fitting.fit_stages import FitState, Wishes
 from odefit.fitting.one_hill import _between, _rise, _Walker, reaching, with_hills
 from odefit.fitting.solutions import solution
 from odefit.methods.polish import Answer, answer
@@ -136,10 +136,10 @@ def test_solutions_that_fit_are_counted_by_hill(make: Make, hills: int) -> None:
         problem=problem,
         control=control,
         estimate=estimate,
-        wanted=Wanted(0.95, True, True, False, "as-is"),
+        wishes=Wishes(0.95, True, True, False, "as-is"),
         status=Status.CONVERGED,
         message="",
-        found=found,
+        outcome=found,
         solutions=tuple(ends),
         equal=tuple(ends[:1]),
         near=tuple(ends[1:]),

@@ -14,14 +14,14 @@ from odefit import MultiStart, Problem, Result, SingleShooting
 from odefit.assessment.profiles.parts import Verdict
 from odefit.common.arrays import Array
 from odefit.fitting.fit_result import result_of
-from odefit.fitting.fit_stages import Wanted
+from odefit.fitting.fit_stages import Wishes
 from odefit.fitting.other_optima import OptimumSearch
 from odefit.methods.estimate import Status
 from odefit.methods.running.control import Control
 from odefit.reporting.notices import notice_sentence
 from odefit.result_data.notices import NoticeKind
 
-WANTED = Wanted(0.95, True, True, False, "as-is")
+WANTED = Wishes(0.95, True, True, False, "as-is")
 
 TIMES = np.arange(12.0)
 TRUTH = 1.0

@@ -18,7 +18,7 @@ from odefit.cli.streams import (
     spare_bytecode,
     spare_threads,
 )
-from odefit.common.signals import Ended, said, signals_end
+from odefit.common.signals import Ended, message_of, signals_end
 
 REASON_LENGTH = 300  # longest message of an exception where memory is limited
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # flush here, where a full disk can still be reported
         except KeyboardInterrupt as ended:
             number = ended.number if isinstance(ended, Ended) else signal.SIGINT
-            print(said(number), file=sys.stderr)
+            print(message_of(number), file=sys.stderr)
             return 128 + number
         except Exception as error:
             messages = _messages(error)

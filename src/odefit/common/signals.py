@@ -27,11 +27,11 @@ class Ended(KeyboardInterrupt):
     """Raised by a signal in a program that has called the command line as a function."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(said(number))
+        super().__init__(message_of(number))
         self.number = number
 
 
-def said(number: int) -> str:
+def message_of(number: int) -> str:
     """Return in words how a signal has ended a program."""
     return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
 
@@ -45,7 +45,7 @@ def end_program(number: int, frame: FrameType | None) -> None:
         with suppress(OSError):
             _remove(path)
     with suppress(OSError):
-        os.write(2, f"{said(number)}\n".encode())
+        os.write(2, f"{message_of(number)}\n".encode())
     os._exit(128 + number)
 
 

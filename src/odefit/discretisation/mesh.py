@@ -165,18 +165,20 @@ class Segment:
 
     The mesh points have shape (N + 1,); between two events at the same time there is only one.
     `relations` are the scheme's equations on the mesh, `assign` the new values that the event at
-    its start assigns, by name. `given` holds the inputs, with a number for a constant input.
+    its start assigns, by name. `signals` holds the inputs, with a number for a constant input.
     """
 
     condition: int
     mesh: Array
     relations: Relations
     assign: Mapping[str, Expression]
-    given: tuple[Input | float, ...] = field(default=())
+    signals: tuple[Input | float, ...] = field(default=())
 
     def inputs(self, times: Array) -> Array:
         """Return the values of the inputs, shape (times, inputs)."""
-        columns = [np.full(len(times), g) if isinstance(g, float) else g(times) for g in self.given]
+        columns = [
+            np.full(len(times), g) if isinstance(g, float) else g(times) for g in self.signals
+        ]
         return np.column_stack(columns) if columns else np.zeros((len(times), 0))
 
 

@@ -36,7 +36,7 @@ class _Operation(NamedTuple):
     number: int
     text: str
     arguments: tuple[int, ...]
-    wanted: tuple[bool, ...]
+    needed: tuple[bool, ...]
 
 
 class Gradient:

@@ -37,15 +37,15 @@ from odefit.expressions.postfix import TIME, Expression
 class Parser:
     """Operator-precedence parser from text to postfix form.
 
-    Parts without names are evaluated during parsing, to refuse those without a finite value. `own`
-    holds functions of the user by name, and named expressions, which are functions without
-    arguments. `used_own` tells whether the text has one, so that it says less than the postfix
-    form.
+    Parts without names are evaluated during parsing, to refuse those without a finite value.
+    `functions` holds the user's functions by name, and named expressions, which are functions
+    without arguments. `used_own` is True if the text has one; then the text alone does not
+    determine the postfix form.
     """
 
     def __init__(self, text: str, functions: Mapping[str, DerivedFunction] | None = None) -> None:
         self.text = text
-        self.own = functions or {}
+        self.functions = functions or {}
         self.used_own = False
         self.program: list[Instruction] = []
         self.folded: list[Any] = []  # by operand: its value, if it contains no name
@@ -214,7 +214,7 @@ class Parser:
             self._emit(Instruction("number", token), start)
         elif kind == "name" and token not in LOGIC:
             self._take()
-            derived = self.own.get(token)
+            derived = self.functions.get(token)
             if self._peek() == "(":
                 self._call(token, start)
             elif derived is not None and not derived.arguments:
@@ -239,7 +239,7 @@ class Parser:
             raise self._unexpected("a number, a name or '('")
 
     def _call(self, function: str, start: int) -> None:
-        users = self.own.get(function)
+        users = self.functions.get(function)
         derived = DERIVED.get(function) if users is None else users
         if users is not None and not users.arguments:
             raise ExpressionError(
@@ -288,7 +288,7 @@ class Parser:
                 return ExpressionError(f"{function}({''.join(inside)}) {self._where(start)}{end}")
         return ExpressionError(
             f"unknown function {shown(function)} {self._where(start)}"
-            f"{unknown_function(function, (*FUNCTIONS, *DERIVED, *self.own))}"
+            f"{unknown_function(function, (*FUNCTIONS, *DERIVED, *self.functions))}"
         )
 
     def _derived(

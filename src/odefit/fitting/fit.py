@@ -16,7 +16,7 @@ from odefit.certificates.statement import statement_of
 from odefit.common.errors import InputError, counted
 from odefit.common.option_checks import check_level, check_time_limit
 from odefit.fitting.fit_result import result_of
-from odefit.fitting.fit_stages import Wanted
+from odefit.fitting.fit_stages import Wishes
 from odefit.fitting.smoothness import chosen_smoothness
 from odefit.fitting.warm_start import StartValues, warm_start
 from odefit.methods.best_so_far import completed
@@ -165,7 +165,7 @@ def fit(
         if warm is not None:
             estimate = warm.beside(problem, method, estimate)
         structure = method.examines_structure
-        wishes = Wanted(
+        wishes = Wishes(
             level=level,
             polish=polish,
             structure=structure,

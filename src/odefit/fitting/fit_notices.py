@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from odefit.assessment.parts import Trouble, Uncertainty
-from odefit.fitting.fit_stages import Wanted
+from odefit.fitting.fit_stages import Wishes
 from odefit.fitting.solutions import ambiguity
 from odefit.methods.estimate import Completeness, Doubt, Estimate, Status
 from odefit.methods.fit_quality.goodness_verdict import Goodness
@@ -26,7 +26,7 @@ def fit_notices(
     problem: Problem,
     control: Control,
     estimate: Estimate,
-    wanted: Wanted,
+    wishes: Wishes,
     *,
     answer: Answer | None,
     uncertainty: Uncertainty | None,
@@ -46,7 +46,7 @@ def fit_notices(
     unassessed = answer is not None and not assessed and control.cut_off.reached
     second = opinion_notice(opinion)
     return (
-        *plain_notices(problem, wanted),
+        *plain_notices(problem, wishes),
         *_texts(NoticeKind.INTEGRATION, forward.warnings),
         *_texts(NoticeKind.RUN, control.remarks),
         *_texts(NoticeKind.IMPROVEMENT, [answer.warning] if answer and answer.warning else []),
@@ -64,12 +64,12 @@ def fit_notices(
     )
 
 
-def plain_notices(problem: Problem, wanted: Wanted) -> tuple[Notice, ...]:
+def plain_notices(problem: Problem, wishes: Wishes) -> tuple[Notice, ...]:
     """Return the notices that are known before the search."""
     return (
         *_texts(NoticeKind.PROBLEM, problem.warnings),
-        *_texts(NoticeKind.START, wanted.remarks),
-        *wanted.smoothness,
+        *_texts(NoticeKind.START, wishes.remarks),
+        *wishes.smoothness,
     )
 
 

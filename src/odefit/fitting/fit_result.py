@@ -30,7 +30,7 @@ from odefit.fitting.fit_notices import (
 from odefit.fitting.fit_stages import (
     STAGES,
     FitState,
-    Wanted,
+    Wishes,
     answered,
     assessed,
     carried_out,
@@ -73,21 +73,21 @@ from odefit.simulation.second_opinion import better_map, second_opinion
 
 
 def _plain_answer(state: FitState) -> FitState:
-    return replace(state, found=answer(state.problem, state.estimate, state.control, False))
+    return replace(state, outcome=answer(state.problem, state.estimate, state.control, False))
 
 
 @stage(
     "answer",
-    "found",
-    needs=lambda s: s.wanted.polish,
+    "outcome",
+    needs=lambda s: s.wishes.polish,
     otherwise=_plain_answer,
     doing="improving the best answer",
 )
 def _answer(state: FitState) -> FitState:
-    return replace(state, found=answer(state.problem, state.estimate, state.control, True))
+    return replace(state, outcome=answer(state.problem, state.estimate, state.control, True))
 
 
-stage("answer", "found", needs=lambda s: not s.wanted.polish, otherwise=_plain_answer)(
+stage("answer", "outcome", needs=lambda s: not s.wishes.polish, otherwise=_plain_answer)(
     _plain_answer
 )
 
@@ -95,7 +95,7 @@ stage("answer", "found", needs=lambda s: not s.wanted.polish, otherwise=_plain_a
 @stage(
     "answer as it was found",
     *("solutions", "status"),
-    needs=lambda s: unintegrated(s.estimate, s.found),
+    needs=lambda s: unintegrated(s.estimate, s.outcome),
 )
 def _as_found(state: FitState) -> FitState:
     """Add the best end of the search as it is, without any assessment."""
@@ -110,13 +110,13 @@ def _as_found(state: FitState) -> FitState:
 
 @stage(
     "confidence region",
-    *("found", "estimate", "proposed", "unproved", "region", "no_region", "profiles"),
+    *("outcome", "estimate", "proposed", "unproved", "region", "no_region", "profiles"),
     needs=without_region,
     doing="proving a confidence region",
 )
 def _region(state: FitState) -> FitState:
     """Add a proved confidence region with its profiles, or the reason why it is missing."""
-    wishes, start = state.wanted, state.answer.start
+    wishes, start = state.wishes, state.answer.start
     file = wishes.certificate if uncertified(state) else None
     ends = start, state.estimate.starts, wishes.level, state.control
     proof, reason = certify_region(state.problem, *ends, file, wishes.bounds)
@@ -125,13 +125,13 @@ def _region(state: FitState) -> FitState:
 
 @stage(
     "certificate",
-    *("found", "estimate", "proposed", "unproved"),
+    *("outcome", "estimate", "proposed", "unproved"),
     needs=uncertified,
     doing="proving bounds of the objective",
 )
 def _certificate(state: FitState) -> FitState:
     """Add bounds of the objective, or the reason why they are missing."""
-    wishes = state.wanted
+    wishes = state.wishes
     proof, unproved = certify_answer(
         state.problem, state.answer.start, state.control, wishes.certificate, wishes.bounds
     )
@@ -140,8 +140,8 @@ def _certificate(state: FitState) -> FitState:
 
 @stage(
     "second opinion",
-    *("found", "opinion"),
-    needs=lambda s: s.found is not None and s.found.start.nodes is None,
+    *("outcome", "opinion"),
+    needs=lambda s: s.outcome is not None and s.outcome.start.nodes is None,
 )
 def _second_opinion(state: FitState) -> FitState:
     """Add the opinion of an engine of another family, which integrates if others agree with it."""
@@ -149,29 +149,27 @@ def _second_opinion(state: FitState) -> FitState:
     opinion = second_opinion(answer.forward, answer.start.vector, used=answer.trajectories)
     better = better_map(answer.forward, opinion)
     if better is not None:
-        again = answer_by(better, answer.start, state.estimate, state.control, state.wanted.polish)
+        again = answer_by(better, answer.start, state.estimate, state.control, state.wishes.polish)
         answer = again if isinstance(again, Answer) else answer
-    return replace(state, found=answer, opinion=opinion)
+    return replace(state, outcome=answer, opinion=opinion)
 
 
 @stage(
     "agreement with the bounds",
-    *("found", "estimate", "unproved"),
+    *("outcome", "estimate", "unproved"),
     needs=lambda s: answered(s) and s.estimate.certificate is not None,
 )
 def _agreeing_bounds(state: FitState) -> FitState:
     """Integrate an answer anew if it contradicts the bounds proved for it."""
+    starts = state.proposed or state.estimate.starts
     answer, estimate, unproved = agreeing_with_bounds(
-        state.answer,
-        state.estimate,
-        state.proposed or state.estimate.starts,
-        state.control,
-        state.wanted.polish,
+        state.answer, state.estimate, starts, state.control, state.wishes.polish
     )
-    return replace(state, found=answer, estimate=estimate, unproved=unproved or state.unproved)
+    unproved = unproved or state.unproved
+    return replace(state, outcome=answer, estimate=estimate, unproved=unproved)
 
 
-@stage_on_jacobian("other optima", *("found", "polished"), needs=with_other_ends)
+@stage_on_jacobian("other optima", *("outcome", "polished"), needs=with_other_ends)
 def _other_optima(state: FitState) -> FitState:
     return with_other_optima(state)
 
@@ -186,7 +184,7 @@ def _uncertainty(state: FitState) -> FitState:
     """Add standard errors by linearisation, with checked intervals."""
     nodes = state.answer.start.nodes
     conditions = 0 if nodes is None else nodes.equations
-    uncertainty = assess_uncertainty(*state.at_answer, state.wanted.level, conditions)
+    uncertainty = assess_uncertainty(*state.at_answer, state.wishes.level, conditions)
     return replace(state, uncertainty=checked(*state.at_answer, uncertainty, conditions))
 
 
@@ -227,7 +225,7 @@ def _goodness(state: FitState) -> FitState:
 @stage("wanted intervals", "uncertainty", needs=assessed)
 def _wanted_intervals(state: FitState) -> FitState:
     assert state.uncertainty is not None
-    known = *state.at_answer, state.uncertainty, state.goodness, state.wanted.intervals
+    known = *state.at_answer, state.uncertainty, state.goodness, state.wishes.intervals
     return replace(state, uncertainty=treated(*known))
 
 
@@ -260,7 +258,7 @@ def _outliers(state: FitState) -> FitState:
 
 @stage("status", *("status", "message", "reasons"), needs=answered)
 def _ending(state: FitState) -> FitState:
-    estimate, answer, polish = state.estimate, state.answer, state.wanted.polish
+    estimate, answer, polish = state.estimate, state.answer, state.wishes.polish
     done = polish and state.unbeatable
     optimal = None if state.local is None else state.local.optimal  # None: not known
     early = answer.start.status is Status.TIME_LIMIT and state.control.out_of_time
@@ -332,7 +330,7 @@ def _assessment(state: FitState) -> FitState:
         discretisation=assess_agreement(estimate.agreement, problem.keys, answer.start.vector),
         continuity=assess_continuity(answer.start.nodes, answer.gap),
         region=state.region if estimate.certificate is not None else None,
-        refutation=refutation(problem, estimate.certificate, state.wanted.level),
+        refutation=refutation(problem, estimate.certificate, state.wishes.level),
     )
     return replace(state, assessment=assessment)
 
@@ -340,15 +338,15 @@ def _assessment(state: FitState) -> FitState:
 @stage(
     "warnings",
     "notices",
-    otherwise=lambda s: replace(s, notices=plain_notices(s.problem, s.wanted)),
+    otherwise=lambda s: replace(s, notices=plain_notices(s.problem, s.wishes)),
 )
 def _notices(state: FitState) -> FitState:
     notices = fit_notices(
         state.problem,
         state.control,
         state.estimate,
-        state.wanted,
-        answer=state.found,
+        state.wishes,
+        answer=state.outcome,
         uncertainty=state.uncertainty,
         opinion=state.opinion,
         misfit=misfit_notices(state.misfit, state.goodness, state.corroborated),
@@ -372,7 +370,7 @@ def result_of(
     estimate: Estimate,
     control: Control,
     began: float,
-    wanted: Wanted,
+    wishes: Wishes,
 ) -> Result:
     """Return the assessment of an estimate.
 
@@ -385,7 +383,7 @@ def result_of(
             problem=problem,
             control=control,
             estimate=estimate,
-            wanted=wanted,
+            wishes=wishes,
             status=estimate.status,
             message=estimate.message,
         ),

@@ -39,7 +39,7 @@ from odefit.simulation.second_opinion import SecondOpinion
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Wishes:
     """The options of :func:`odefit.fit` that stages follow."""
 
     level: float
@@ -66,10 +66,10 @@ class FitState:
     problem: Problem
     control: Control
     estimate: Estimate
-    wanted: Wanted
+    wishes: Wishes
     status: Status
     message: str
-    found: Answer | None = None
+    outcome: Answer | None = None
     """None if no end of the search can be integrated."""
     local: Local | None = None
     uncertainty: Uncertainty | None = None
@@ -104,8 +104,8 @@ class FitState:
     @property
     def answer(self) -> Answer:
         """The answer, for stages that run only if there is one."""
-        assert self.found is not None
-        return self.found
+        assert self.outcome is not None
+        return self.outcome
 
     @property
     def at_answer(self) -> tuple[ForwardMap, Array, Evaluation]:
@@ -127,29 +127,29 @@ class FitState:
     @property
     def corroborated(self) -> bool:
         """True if a search that weighs its evidence has enough, or several methods end there."""
-        if self.estimate.sufficient and not self.wanted.given_start:
+        if self.estimate.sufficient and not self.wishes.given_start:
             return True
         routes = self.estimate.routes
-        methods = routes[:-1] if self.wanted.given_start else routes
+        methods = routes[:-1] if self.wishes.given_start else routes
         return sum(route.hits > 0 for route in methods) > 1
 
 
 def answered(state: FitState) -> bool:
     """Return whether there is an answer that can be integrated."""
-    return state.found is not None
+    return state.outcome is not None
 
 
 def assessed(state: FitState) -> bool:
     """Return whether the errors of the answer are known."""
-    return state.found is not None and state.uncertainty is not None
+    return state.outcome is not None and state.uncertainty is not None
 
 
 def countable(state: FitState) -> bool:
     """Return whether to count the solutions of the equations."""
     uncertainty = state.uncertainty
     return (
-        state.found is not None
-        and state.wanted.structure
+        state.outcome is not None
+        and state.wishes.structure
         and state.estimate.completeness is None
         and state.status is Status.CONVERGED
         and uncertainty is not None
@@ -254,11 +254,11 @@ def _after(stage: Stage, state: FitState) -> FitState:
 
 def _too_late(state: FitState) -> bool:
     """Return whether the linear algebra of a stage would delay an answer that is late already."""
-    if state.found is None:
+    if state.outcome is None:
         return False
-    rows, columns = state.found.evaluation.jacobian.shape
+    rows, columns = state.outcome.evaluation.jacobian.shape
     large = rows * columns**2 > MAX_LATE_WORK
-    return not state.found.differentiated or (state.control.cut_off.reached and large)
+    return not state.outcome.differentiated or (state.control.cut_off.reached and large)
 
 
 def _failed(stage: Stage, state: FitState, error: Exception) -> FitState:

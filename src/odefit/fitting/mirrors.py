@@ -32,7 +32,7 @@ def with_mirrors(state: FitState) -> FitState:
         return state
     answer, forward = state.answer, state.answer.forward
     deviance = Deviance.of(*state.at_answer)
-    limit = deviance.limit(state.wanted.level)
+    limit = deviance.limit(state.wishes.level)
     if not (math.isfinite(limit) and deviance.variance > 0):
         return state
     search = OptimumSearch(answer, deviance, limit, state.control, state.polished)

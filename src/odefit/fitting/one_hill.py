@@ -52,7 +52,7 @@ def with_hills(state: FitState) -> FitState:
         return state
     forward = state.answer.forward
     deviance = Deviance.of(*state.at_answer)
-    limit = deviance.limit(state.wanted.level)
+    limit = deviance.limit(state.wishes.level)
     if not (np.isfinite(limit) and deviance.variance > 0):
         return state
     walker = _Walker(forward, state.control, sum(s.evaluations for s in state.estimate.starts))

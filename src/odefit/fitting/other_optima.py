@@ -82,7 +82,7 @@ def with_other_ends(state: FitState) -> bool:
 
     If the answer reproduces the data and no noise is given, no other end fits within it.
     """
-    if state.found is None or not state.wanted.polish or state.estimate.completeness is not None:
+    if state.outcome is None or not state.wishes.polish or state.estimate.completeness is not None:
         return False
     return state.answer.forward.given_noise or not state.unbeatable
 
@@ -93,7 +93,7 @@ def with_other_optima(state: FitState) -> FitState:
     Of motions that fit equally well the slowest one is the answer, whichever the search has found.
     Places where other optima lie follow from the answer, and so from a new one as well.
     """
-    level, answer, cut = state.wanted.level, state.answer, False
+    level, answer, cut = state.wishes.level, state.answer, False
     known: tuple[Start, ...] = ()
     for _ in range(ANSWERS):
         others = other_optima(answer, state.estimate, level, state.control, known)
@@ -108,7 +108,7 @@ def with_other_optima(state: FitState) -> FitState:
         polished = known = _within_noise(new, (*polished, answer.start), level)
         answer = new
     cut = cut and state.control.out_of_time and not state.control.interrupted.is_set()
-    return replace(state, found=answer, polished=polished, solutions_cut=cut)
+    return replace(state, outcome=answer, polished=polished, solutions_cut=cut)
 
 
 def _preferred(answer: Answer, others: OtherOptima) -> Start | None:
@@ -174,7 +174,7 @@ def with_fitting(state: FitState) -> FitState:
     forward, vector, evaluation = state.at_answer
 
     def adapted(x: Array, at: Evaluation, uncertainty: Uncertainty) -> Uncertainty:
-        wishes = state.goodness, state.wanted.intervals
+        wishes = state.goodness, state.wishes.intervals
         return treated(forward, x, at, uncertainty, *wishes)
 
     at_best = vector, evaluation, state.uncertainty
@@ -287,7 +287,7 @@ class OptimumSearch:
         known: Sequence[Start],
     ) -> None:
         self.left = math.inf
-        self.found: list[Start] = list(known)
+        self.polished: list[Start] = list(known)
         self._forward, self.control = answer.forward, control
         self._deviance, self._limit = deviance, limit
         self._objective = answer.evaluation.objective
@@ -308,7 +308,7 @@ class OptimumSearch:
     @property
     def optima(self) -> tuple[Start, ...]:
         """The optima found so far, the lowest first."""
-        return tuple(sorted(self.found, key=lambda s: (s.cost, s.index)))
+        return tuple(sorted(self.polished, key=lambda s: (s.cost, s.index)))
 
     def from_place(self, place: Candidate, index: int) -> bool:
         """Follow a place with an expected optimum for as long as its cost stays as predicted."""
@@ -346,7 +346,7 @@ class OptimumSearch:
         if isinstance(evaluation, Evaluation) and (
             assess_local(self._forward, polished.vector, evaluation).optimal
         ):
-            self.found.append(
+            self.polished.append(
                 replace(
                     polished,
                     status=Status.CONVERGED,

@@ -14,15 +14,15 @@ from odefit.result.profiles import Profiles
 
 def uncertified(state: FitState) -> bool:
     """Return whether bounds have yet to be proved: none are, or a file needs continuous time."""
-    if not answered(state) or not state.wanted.certify:
+    if not answered(state) or not state.wishes.certify:
         return False
     proof = state.estimate.certificate
-    return proof is None or (state.wanted.certificate is not None and proof.discretised is True)
+    return proof is None or (state.wishes.certificate is not None and proof.discretised is True)
 
 
 def without_region(state: FitState) -> bool:
     """Return whether a confidence region has yet to be proved."""
-    return answered(state) and state.wanted.region
+    return answered(state) and state.wishes.region
 
 
 def with_proof(state: FitState, proof: Estimate) -> FitState:
@@ -38,8 +38,8 @@ def with_proof(state: FitState, proof: Estimate) -> FitState:
     if all(CostTolerance.of(present.forward).same(s, present.start) for s in better):
         more = replace(more, starts=estimate.starts)
     else:
-        present = answer(state.problem, more, state.control, state.wanted.polish) or present
-    return replace(state, found=present, estimate=more, proposed=proposed, unproved="")
+        present = answer(state.problem, more, state.control, state.wishes.polish) or present
+    return replace(state, outcome=present, estimate=more, proposed=proposed, unproved="")
 
 
 def with_region(state: FitState, proof: RegionProof) -> FitState:

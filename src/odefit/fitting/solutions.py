@@ -274,7 +274,7 @@ def _alternatives(problem: Problem, solutions: Sequence[Solution]) -> dict[str, 
     numbers: dict[str, int] = {}
     sizes = expected_sizes(problem)
     for part in separate_parts(problem):
-        columns = part.own
+        columns = part.unshared
         distinct: list[Array] = []
         for s in solutions:
             values = s.vector[columns]

@@ -44,7 +44,7 @@ MIN_SECONDS = 0.01  # least number of seconds for a local search, however late i
 class BoundedProblem:
     """The beginning of a global method: a problem with finite bounds, and a time limit."""
 
-    given: Problem  # without these bounds
+    original: Problem  # without these bounds
     problem: Problem
     control: Control
     engine: EngineName  # of the integrated trajectories
@@ -103,11 +103,11 @@ class BoundedProblem:
     @property
     def assumed(self) -> dict[str, tuple[float, float]]:
         """The bounds of unknowns, by key, that differ from those of the given problem."""
-        limits = np.column_stack([self.given.lower, self.given.upper])
+        limits = np.column_stack([self.original.lower, self.original.upper])
         same = (limits == self.bounds).all(axis=1)
         return {
             key: (float(low), float(high))
-            for key, (low, high), equal in zip(self.given.keys, self.bounds, same, strict=True)
+            for key, (low, high), equal in zip(self.original.keys, self.bounds, same, strict=True)
             if not equal
         }
 

@@ -56,14 +56,14 @@ class Method(Protocol):
 class _Completed(Method):
     """A user's method with only a name and `solve`, completed to the whole protocol."""
 
-    given: Any
+    inner: Any
 
     @property
     def name(self) -> str:
-        return str(self.given.name)
+        return str(self.inner.name)
 
     def solve(self, problem: Problem, control: Control) -> Estimate:
-        estimate: Estimate = self.given.solve(problem, control)
+        estimate: Estimate = self.inner.solve(problem, control)
         return estimate
 
 

@@ -141,7 +141,7 @@ class MultiStart(Method):
         kept. The search is repeated up to :data:`MAX_RETRIES` times while that helps. Unknowns that
         the method eliminates have no start values to draw.
         """
-        columns = self._projection(forward).kept
+        columns = self._projection(forward).remaining
         best = self.method.run(forward, index, self.start_point(forward, index, control), control)
         for retry in range(MAX_RETRIES):
             loose = _at_bounds(forward.problem, best, columns)

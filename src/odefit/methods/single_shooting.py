@@ -146,7 +146,7 @@ def descend(
         least=MIN_LIKELIHOOD_GAIN if forward.likelihood else 0.0,
         noisy=forward.likelihood,
     )
-    columns, scaling = cost.projection.kept, cost.scaling
+    columns, scaling = cost.projection.remaining, cost.scaling
     at = cost if evaluate is None else evaluate
     bounds = cost.lower, cost.upper
     sizes = scaling.least_sizes(forward.problem)[columns]
@@ -179,7 +179,7 @@ class LocalCost:
         self.last_failure: Failure | None = None
         self.choice: EngineChoice = UNDECIDED
         self._start = self.scaling.coordinates(start)
-        columns = projection.kept
+        columns = projection.remaining
         self.start = self._start[columns]
         self.lower, self.upper = self.scaling.lower[columns], self.scaling.upper[columns]
 
@@ -193,7 +193,7 @@ class LocalCost:
             return None
         evaluation = projection_at.evaluation
         self.choice = evaluation.choice
-        factor = self.scaling.derivative(vector)[self.projection.kept]
+        factor = self.scaling.derivative(vector)[self.projection.remaining]
         return _Scaled(
             evaluation.cost, evaluation.residuals, projection_at.jacobian * factor, projection_at
         )
@@ -201,7 +201,7 @@ class LocalCost:
     def _natural(self, coordinates: Array) -> Array:
         """Return all unknowns in natural units; eliminated ones keep their values at the start."""
         full = self._start.copy()
-        full[self.projection.kept] = coordinates
+        full[self.projection.remaining] = coordinates
         return self.scaling.natural(full)
 
     def vector(self, minimum: Minimum) -> Array:
@@ -215,7 +215,7 @@ class LocalCost:
             return False
         forward = self.projection.forward
         accuracy = forward.accuracy(self.choice)
-        vector = at.natural.vector[self.projection.kept]
+        vector = at.natural.vector[self.projection.remaining]
         return CostTolerance.of(forward).exact(at.cost, accuracy, at.natural.jacobian, vector)
 
     def objective(self, minimum: Minimum) -> float:

@@ -54,8 +54,8 @@ def run_starts(
 
     def remote(task: Task) -> tuple[Work, tuple[int, RemoteControl]]:
         search, index, its_control = task
-        begin = workers.kept(lambda: _model(forward), forward)
-        work = workers.kept(lambda: Work(begin, partial(_run, search)), forward, search)
+        begin = workers.made_once(lambda: _model(forward), forward)
+        work = workers.made_once(lambda: Work(begin, partial(_run, search)), forward, search)
         return work, (index, its_control.for_workers())
 
     def here(task: Task) -> tuple[Start, bool]:

@@ -98,5 +98,5 @@ def _block(forward: ForwardMap, part: Part, vector: Array) -> Block | None:
     held = part.problem.with_unknowns(fix=shared) if shared else part.problem
     _, engine, tolerance, _, steps, controlled = forward.arguments
     alone = ForwardMap(held, engine, tolerance, None, steps, controlled)
-    at = alone.evaluate(vector[part.own], UNDECIDED)
-    return Block(alone, part.own, at) if isinstance(at, Evaluation) else None
+    at = alone.evaluate(vector[part.unshared], UNDECIDED)
+    return Block(alone, part.unshared, at) if isinstance(at, Evaluation) else None

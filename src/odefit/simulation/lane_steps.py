@@ -183,7 +183,7 @@ def advance(
     place: IntArray,
     rows: Array,
     switched: IntArray,
-    kept_scalars: Array,
+    recorded_scalars: Array,
 ) -> None:
     """Take lanes on by steps of the classical Runge-Kutta method, until something may happen.
 
@@ -199,7 +199,7 @@ def advance(
         Scalars, states, compared quantities, and whether comparisons hold.
     reached, place
         Times at which the lanes stand, and the numbers of the last edges that they have passed.
-    kept, kept_scalars
+    kept, recorded_scalars
         States and switched scalars at the data times, shapes (k, n, lanes) and (k, s, lanes).
     switched
         Numbers of the scalars that are kept, shape (s,).
@@ -238,5 +238,5 @@ def advance(
                 for i in range(n):
                     rows[edges.rows[k], i, lane] = states[i, lane]
                 for j in range(len(switched)):
-                    kept_scalars[edges.rows[k], j, lane] = scalars[switched[j], lane]
+                    recorded_scalars[edges.rows[k], j, lane] = scalars[switched[j], lane]
         reached[lane], place[lane] = now, k

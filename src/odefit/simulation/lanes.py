@@ -108,9 +108,9 @@ class _Course:
             at = bound(event.time)
             self.due[k] = np.where(at >= condition.t0, at, np.inf)
         self.happened = np.zeros(self.count, dtype=np.intp)
-        self.kept = np.full((len(self.times), *self.states.shape), np.nan)
+        self.recorded = np.full((len(self.times), *self.states.shape), np.nan)
         self.switched = np.array([of.scalars.index(n) for n in of.switched], dtype=np.intp)
-        self.kept_scalars = np.zeros((len(self.times), len(self.switched), self.count))
+        self.recorded_scalars = np.zeros((len(self.times), len(self.switched), self.count))
         self.reached = np.full(self.count, condition.t0)
         self.place, self.tries = np.zeros((2, self.count), dtype=np.intp)
 
@@ -137,7 +137,7 @@ class _Course:
             if not len(lanes):
                 break
             self._step(lanes, edges)
-        good: BoolArray = np.asarray(np.isfinite(self.kept).all(axis=(0, 1)))
+        good: BoolArray = np.asarray(np.isfinite(self.recorded).all(axis=(0, 1)))
         return [self._trajectory(k) if good[k] else None for k in range(self.count)]
 
     def _go_on(self, steps: Steps, edges: Edges, lanes: IntArray) -> None:
@@ -156,9 +156,9 @@ class _Course:
             self.flags,
             self.reached,
             self.place,
-            self.kept,
+            self.recorded,
             self.switched,
-            self.kept_scalars,
+            self.recorded_scalars,
         )
 
     def _arrive(self, lanes: IntArray, edges: Edges) -> None:
@@ -177,16 +177,17 @@ class _Course:
 
     def _keep(self, lanes: IntArray, rows: IntArray) -> None:
         lanes, rows = lanes[rows >= 0], rows[rows >= 0]
-        self.kept[rows, :, lanes] = self.states[:, lanes].T
-        self.kept_scalars[rows, :, lanes] = self.numbers[np.ix_(self.switched, lanes)].T
+        self.recorded[rows, :, lanes] = self.states[:, lanes].T
+        self.recorded_scalars[rows, :, lanes] = self.numbers[np.ix_(self.switched, lanes)].T
 
     def _trajectory(self, lane: int) -> Trajectory:
         k, n = len(self.times), len(self.states)
         nothing, none = np.zeros((k, n, 0)), np.zeros((k, 0))
         switched = {
-            name: (self.kept_scalars[:, j, lane], none) for j, name in enumerate(self.of.switched)
+            name: (self.recorded_scalars[:, j, lane], none)
+            for j, name in enumerate(self.of.switched)
         }
-        states = self.kept[:, :, lane]
+        states = self.recorded[:, :, lane]
         return Trajectory(self.times, states, none, (), nothing, nothing[:, :0], switched)
 
     # Values ---------------------------------------------------------------------------------------

@@ -123,8 +123,8 @@ def analysed(
             problem.name,
             tuple(classify.unknown(i, u) for i, u in enumerate(problem.unknowns)),
             counted.solutions if counted.complete else None,
-            counted.given,
-            tuple(str(c) for c in combined.found),
+            counted.held,
+            tuple(str(c) for c in combined.combinations),
             combined.missing,
             {
                 expansion.condition.name: dict(zip(expansion.observables, orders, strict=True))

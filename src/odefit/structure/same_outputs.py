@@ -138,7 +138,7 @@ def _by_groups(
     rows: list[Array] = []
     for number, part in enumerate(parts):
         one = by_group[number]
-        keys = tuple(problem.keys[place] for place in part.own)
+        keys = tuple(problem.keys[place] for place in part.unshared)
         groups.append(GroupOfOutputs(part.names, keys, one.possible, one.found, len(one.real)))
         for other in one.real:
             row = vector.copy()

@@ -54,7 +54,7 @@ def test_what_acts_on_the_values_of_all_experiments_keeps_them_together() -> Non
 def test_one_standard_deviation_of_all_values_is_left_to_the_end() -> None:
     parts = parts_of(oscillators(3, noise={"y": {"sd": "estimate"}}))
     assert [p.problem.keys for p in parts] == [("w", "d", "x")] * 3
-    assert all(p.shared == {9} and len(p.own) == 3 for p in parts)
+    assert all(p.shared == {9} and len(p.unshared) == 3 for p in parts)
     assert all(p.problem.noise["y"].sd is None for p in parts)
 
 
@@ -80,7 +80,7 @@ def proportional(count: int, prior: Any = None) -> Problem:
 def test_a_noise_that_acts_on_the_optimum_is_one_of_each_part_first() -> None:
     parts = parts_of(proportional(3))
     assert [set(p.problem.keys) for p in parts] == [{"k", "a", "b"}] * 3
-    assert all(len(p.shared) == 2 and len(p.own) == 1 for p in parts)
+    assert all(len(p.shared) == 2 and len(p.unshared) == 1 for p in parts)
 
 
 def test_parts_whose_noise_has_a_prior_are_not_fitted_apart() -> None:

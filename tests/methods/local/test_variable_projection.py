@@ -52,7 +52,7 @@ def test_the_optimum_is_that_of_all_unknowns_together(make: Callable[[], Problem
 @pytest.mark.parametrize("make", PROBLEMS)
 def test_the_gradient_is_that_of_the_reduced_cost(make: Callable[[], Problem]) -> None:
     problem = make()
-    kept = VariableProjection(ForwardMap(problem)).kept
+    kept = VariableProjection(ForwardMap(problem)).remaining
     assert [problem.keys[k] for k in kept] == ["k", "m"]
     at = {"k": 0.8, "m": 0.6}
     found = projected(problem, **at)

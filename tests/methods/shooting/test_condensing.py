@@ -69,7 +69,7 @@ class System:
             chains, self.by_node, self.by_unknown, self.rows_by_node, self.rows_by_unknown
         )
         sides = found.reduce(self.e, self.z)
-        place = {int(k): i for i, k in enumerate(chains.kept)}
+        place = {int(k): i for i, k in enumerate(chains.retained)}
         width = size * len(place) + n
 
         def wide(matrix: Array, ends: Sequence[int]) -> Array:
@@ -89,7 +89,7 @@ class System:
         right = np.concatenate([sides.rows.ravel(), sides.last_rows.ravel()])
         y = inverse.solve(sides.conditions.ravel(), right)
         values = np.zeros((nodes, size))
-        values[chains.kept] = y[: width - n].reshape(-1, size)
+        values[chains.retained] = y[: width - n].reshape(-1, size)
         found.expand(values, y[width - n :], sides)
         return np.concatenate([values.ravel(), y[width - n :]])
 

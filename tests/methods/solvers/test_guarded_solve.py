@@ -201,7 +201,7 @@ def test_where_no_process_can_be_started_the_solver_runs_here(
 @pytest.mark.slow
 def test_problems_that_nobody_uses_any_more_are_forgotten() -> None:
     solve_locally(Ipopt(), decay(start=True), Limits())
-    kept = guarded_solve._of_thread.kept
+    kept = guarded_solve._of_thread.running
     assert kept is not None
     for steps in (5, 6):
         solve_locally(Ipopt(), decay(steps, start=True), Limits())

@@ -272,7 +272,7 @@ def test_a_model_with_functions_can_be_sent_to_other_processes() -> None:
     model = Model(ode={"s": "-mm(s, v, k)*step(t, 1)"}, functions=MM)
     again = pickle.loads(pickle.dumps(model))
     assert again == model
-    assert again.notation.own == model.notation.own
+    assert again.notation.functions == model.notation.functions
     problem = odefit.Problem(
         again, {"t": [0, 2], "s": [1, 1]}, {"v": {}, "k": 1.0}, {"s": "mm(1, 2, 3)"}
     )

@@ -40,7 +40,7 @@ def test_an_unknown_of_the_noise_alone_joins_nothing_but_the_noise(noise: dict[s
     }
     parts = separate_parts(given)
     assert [p.names for p in parts] == [("run 0",), ("run 1",), ("run 2",)]
-    assert [[given.keys[i] for i in p.own] for p in parts] == [
+    assert [[given.keys[i] for i in p.unshared] for p in parts] == [
         ["k[run 0]"], ["k[run 1]"], ["k[run 2]"]
     ]  # fmt: skip
 

@@ -116,7 +116,7 @@ def test_a_condition_has_the_same_values_in_any_company(name: str) -> None:
     for numbers in ([2], [0, 3, 6], [5, 1]):
         some = forward.integrate_units(numbers, vector, choices, True)
         for number in numbers:
-            found = some[number].found
+            found = some[number].trajectories
             assert not isinstance(found, Failure)
             assert np.array_equal(found[number].states, every[number].states)
             assert np.array_equal(found[number].sensitivities, every[number].sensitivities)

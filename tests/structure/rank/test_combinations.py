@@ -52,23 +52,23 @@ def of(
 )
 def test_one_combination_in_a_rate(rate: str, parameters: str, expected: list[str]) -> None:
     found = of({"x": f"-({rate})*x"}, "x", parameters)
-    assert [str(c) for c in found.found] == expected
+    assert [str(c) for c in found.combinations] == expected
     assert found.missing == 0
     assert set(found.involved) == set(parameters.split())
 
 
 def test_several_at_once_and_independent_of_each_other() -> None:
     found = of({"x": "-(m + n)*x"}, "s*x", "m n s")
-    assert [str(c) for c in found.found] == ["m + n", "s*x"]
+    assert [str(c) for c in found.combinations] == ["m + n", "s*x"]
     assert found.missing == 0
     assert found.involved == ("m", "n", "s", "x")
 
 
 def test_what_is_neither_product_nor_sum_is_counted() -> None:
     found = of({"x": "-(a*b + c*d)*x"}, "x", "a b c d")
-    assert (found.found, found.missing) == ((), 1)
+    assert (found.combinations, found.missing) == ((), 1)
     found = of({"x": "-k*x + (m + n)*z", "z": "-p*z"}, "s*x", "k m n p s")
-    assert ([str(c) for c in found.found], found.missing) == (["s*x"], 1)
+    assert ([str(c) for c in found.combinations], found.missing) == (["s*x"], 1)
 
 
 def test_what_has_no_effect_is_in_no_combination() -> None:
@@ -95,9 +95,9 @@ def test_what_the_work_does_not_suffice_for_is_missing_and_not_denied() -> None:
     """400 unknowns took 10 s and 1.2 GB beside the limit, which nothing here looked at."""
     parameters = "a b c d"
     found = of({"x": "-(a*b + c - d)*x"}, "x", parameters, deadline=Deadline(work=1.0))
-    assert found.found == ()
+    assert found.combinations == ()
     assert found.missing == of({"x": "-(a*b + c - d)*x"}, "x", parameters).missing + len(
-        of({"x": "-(a*b + c - d)*x"}, "x", parameters).found
+        of({"x": "-(a*b + c - d)*x"}, "x", parameters).combinations
     )
     assert found.involved == tuple(parameters.split())
 
@@ -117,5 +117,5 @@ def test_null_spaces_that_are_reduced_already_lead_to_as_many_combinations(
     built = of({"x": rate}, output, parameters)
     monkeypatch.setattr("odefit.structure.rank.combinations.MANY_ROWS", 0)
     taken = of({"x": rate}, output, parameters)
-    assert (len(taken.found), taken.missing) == (len(built.found), built.missing)
+    assert (len(taken.combinations), taken.missing) == (len(built.combinations), built.missing)
     assert taken.involved == built.involved

@@ -85,13 +85,17 @@ def _moves_with(
     """
     if np.abs(vector).max() > LARGEST:
         return np.full(len(vector), math.inf)
-    part = next((p for p in parts if pivot in p.own), None)
+    part = next((p for p in parts if pivot in p.unshared), None)
     moves = np.zeros(len(vector))
     if part is None:
         vector_of, places, alone = vector, np.arange(len(vector)), problem
     else:
         held = {problem.keys[i]: float(vector[i]) for i in part.shared & set(part.places.tolist())}
-        vector_of, places, alone = vector[part.own], part.own, part.problem.with_unknowns(fix=held)
+        vector_of, places, alone = (
+            vector[part.unshared],
+            part.unshared,
+            part.problem.with_unknowns(fix=held),
+        )
     here = int(np.flatnonzero(places == pivot)[0])
     rest = np.arange(len(places)) != here
     name = alone.keys[here]

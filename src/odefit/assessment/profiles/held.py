@@ -43,11 +43,11 @@ class HeldUnknown(Common):
     ) -> None:
         super().__init__(forward, vector, choice, unit)
         projection = VariableProjection(forward)
-        if index not in projection.kept:
+        if index not in projection.remaining:
             projection = VariableProjection(forward, eliminate=False)
         self._projection = projection
         self._index = index
-        self._others: IntArray = projection.kept[projection.kept != index]
+        self._others: IntArray = projection.remaining[projection.remaining != index]
         self._logarithmic = self._problem.unknowns[index].parameter.scale == "log10"
         scaling = Scaling.of(self._problem)
         self.lower = float(scaling.lower[index])
@@ -190,7 +190,7 @@ class HeldUnknown(Common):
         factor = coordinates.derivative(vector)
         factor[self._index] = self._factor(vector)
         natural = np.zeros_like(e.jacobian)
-        natural[:, self._projection.kept] = evaluation.jacobian
+        natural[:, self._projection.remaining] = evaluation.jacobian
         full = natural * factor
         return Model(
             e.cost, e.residuals, full[:, self._others], full, natural, e, evaluation.vector

@@ -126,4 +126,4 @@ class _Condition:
             point = segment(segment.after_event(point, boxes.unknowns), boxes)
             if not len(boxes):
                 break
-        return boxes.found
+        return boxes.residuals

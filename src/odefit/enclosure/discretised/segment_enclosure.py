@@ -112,7 +112,7 @@ def step_powers(solver: KrawczykSolver, step: StepEquations) -> AffinePowers:
 
 
 class OpenBoxes:
-    """The boxes that the residuals so far do not exclude, and the residuals of all boxes (`found`).
+    """The boxes that the residuals so far do not exclude, and the `residuals` of all boxes.
 
     `squares`, shape (B,), are lower bounds of earlier residuals' sums of squares; a box is excluded
     above `limit`. `unknowns` are Taylor models in the open boxes, by entry of the tape.
@@ -130,8 +130,8 @@ class OpenBoxes:
         self.unknowns = dict(zip(system.unknowns, models, strict=True))
         self._open = np.arange(len(squares))
         self._squares = squares
-        self.found = Residuals.zeros(system.condition.size, len(monomials), len(squares))
-        self.found.remainder[:] = np.inf
+        self.residuals = Residuals.zeros(system.condition.size, len(monomials), len(squares))
+        self.residuals.remainder[:] = np.inf
 
     def __len__(self) -> int:
         return len(self._open)
@@ -141,9 +141,9 @@ class OpenBoxes:
         residuals_now = measured.of(point.models(self._monomials), self.unknowns, self._monomials)
         self._squares[self._open] += residuals_now.squares_bound()
         places = np.ix_(np.array(measured.places), self._open)
-        self.found.remainder[places] = residuals_now.remainder
+        self.residuals.remainder[places] = residuals_now.remainder
         for i, place in enumerate(measured.places):
-            self.found.c[place][:, self._open] = residuals_now.c[i]
+            self.residuals.c[place][:, self._open] = residuals_now.c[i]
 
     def not_excluded(self) -> IntArray | None:
         """Return which open boxes are not excluded; None if these are most of them.

@@ -59,7 +59,7 @@ class Observables:
         placeholders = [p for o in description.observables for p in _placeholders(o)]
         self._shared = {p for p in placeholders if placeholders.count(p) > 1}
         self._taken = {*names.known, *self._ids}
-        self.found = Observed(constants={e: {} for e in self._experiments})
+        self.translated = Observed(constants={e: {} for e in self._experiments})
 
     def __call__(self) -> Observed:
         """Return observables, noise and data."""
@@ -72,13 +72,13 @@ class Observables:
                 self._observable(row, measured)
             elif not row.placeholders:
                 formula = self._names.expression(row.formula, row.place)
-                self.found.observables[self._names.of(row.name)] = formula
+                self.translated.observables[self._names.of(row.name)] = formula
             else:
-                self.found.notes.append(
+                self.translated.notes.append(
                     f"The observable {row.name} is left out, as there are no measurements to "
                     "replace the placeholders in its formula."
                 )
-        return self.found
+        return self.translated
 
     def _fits(self, measurement: Measurement, row: ObservableRow) -> bool:
         """Return whether a measurement has as many replacements as placeholders."""
@@ -129,7 +129,7 @@ class Observables:
             self._measure(name, measured, sds)
             return
         parts = {override: f"{name}_{i}" for i, override in enumerate(dict.fromkeys(overrides), 1)}
-        self.found.notes.append(
+        self.translated.notes.append(
             f"The observable {row.name} becomes {len(parts)} ({parts[overrides[0]]} and so on), as "
             "its measurements replace its placeholders by different values within an experiment."
         )
@@ -186,13 +186,13 @@ class Observables:
             for experiment in self._experiments:
                 text = texts.get(experiment, usual)[placeholder]
                 number = number_in(text)
-                self.found.constants[experiment][constant] = text if number is None else number
+                self.translated.constants[experiment][constant] = text if number is None else number
         return inside
 
     def _add(
         self, name: str, row: ObservableRow, formula: str, noise: str, sds_in_data: bool
     ) -> None:
-        self.found.observables[name] = formula
+        self.translated.observables[name] = formula
         table: dict[str, Any] = {}
         if row.distribution != "normal":
             table["distribution"] = row.distribution
@@ -203,14 +203,14 @@ class Observables:
             number = number_in(noise)
             table["sd"] = noise if number is None else number
         if table:
-            self.found.noise[name] = table
+            self.translated.noise[name] = table
 
     def _measure(
         self, name: str, measured: Sequence[Measurement], sds: Sequence[float] | None
     ) -> None:
         for i, m in enumerate(measured):
             sd = None if sds is None else sds[i]
-            self.found.rows.append(ObservedRow(plain_name(m.experiment), name, m, sd))
+            self.translated.rows.append(ObservedRow(plain_name(m.experiment), name, m, sd))
 
 
 def _placeholders(row: ObservableRow) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ class WrittenEvent:
     delay: str | None = None
     priority: str | None = None
     # whether it is persistent, and whether new values are computed at the time of the trigger
-    kept: tuple[bool, bool] = (True, False)
+    flags: tuple[bool, bool] = (True, False)
 
 
 @dataclass(frozen=True)
@@ -156,14 +156,14 @@ def sbml_text(name: str, equations: SbmlEquations) -> str:
         model.createAlgebraicRule().setMath(tree(formula))
     for event in equations.events:
         made = model.createEvent()
-        made.setUseValuesFromTriggerTime(event.kept[1])
+        made.setUseValuesFromTriggerTime(event.flags[1])
         if event.delay:
             made.createDelay().setMath(tree(event.delay))
         if event.priority:
             made.createPriority().setMath(tree(event.priority))
         trigger = made.createTrigger()
         trigger.setInitialValue(event.initially)
-        trigger.setPersistent(event.kept[0])
+        trigger.setPersistent(event.flags[0])
         trigger.setMath(tree(event.trigger))
         for identifier, formula in event.assign.items():
             assignment = made.createEventAssignment()

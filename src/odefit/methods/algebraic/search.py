@@ -46,7 +46,7 @@ class Refinement:
         self.points: list[tuple[ComplexArray, ComplexArray]] = []
         self.targets: list[Array] = []  # shape (times, order + 1, outputs)
         self.weights: list[Array] = []  # the same shape
-        self.own: list[IntArray] = []  # columns of the expansion's own states
+        self.state_columns: list[IntArray] = []  # columns of the expansion's own states
         for k, (expansion, segment) in enumerate(
             zip(system.expansions, data.segments, strict=True)
         ):
@@ -69,8 +69,10 @@ class Refinement:
             self.points.append((known, np.array([point.functions for point in points])))
             self.targets.append(targets)
             self.weights.append(weights)
-            self.own.append(np.array([column[n] for n in expansion.states.values()], dtype=np.intp))
-        owned = {int(c) for columns in self.own for c in columns}
+            self.state_columns.append(
+                np.array([column[n] for n in expansion.states.values()], dtype=np.intp)
+            )
+        owned = {int(c) for columns in self.state_columns for c in columns}
         self.shared = np.array(
             [c for c in preparation.square.solved if int(c) not in owned], dtype=np.intp
         )
@@ -109,7 +111,7 @@ class Refinement:
         if not cost < first_cost:
             return None
         result = point.astype(complex)
-        for k, columns in enumerate(self.own):
+        for k, columns in enumerate(self.state_columns):
             result[columns] = states[k][0]
         return result
 
@@ -118,7 +120,7 @@ class Refinement:
     ) -> list[Array] | None:
         """Return the states of each expansion at its times, integrated from time to time."""
         all_states = []
-        for k, columns in enumerate(self.own):
+        for k, columns in enumerate(self.state_columns):
             states = np.zeros((len(self.times[k]), len(columns)))
             later = sorted(t for t in self.times[k] if t >= times[k])
             earlier = sorted((t for t in self.times[k] if t < times[k]), reverse=True)
@@ -151,7 +153,7 @@ class Refinement:
             expansion = self.system.expansions[k]
             count = len(self.times[k])
             values = np.tile(point.astype(complex), (count, 1))
-            values[:, self.own[k]] = states[k]
+            values[:, self.state_columns[k]] = states[k]
             taylor = self.system.run(k, values, self.order, known, functions)
             assert taylor.derivatives is not None
             outputs = taylor.outputs[:, :, : expansion.outputs].real
@@ -159,7 +161,7 @@ class Refinement:
             residuals.append(((outputs - self.targets[k]) * weights).reshape(-1))
             derivatives = taylor.derivatives[:, :, : expansion.outputs].real * weights[..., None]
             columns = np.zeros((*weights.shape, width))
-            place_of = {int(c): i for i, c in enumerate(self.own[k])}
+            place_of = {int(c): i for i, c in enumerate(self.state_columns[k])}
             for local, column in enumerate(self.system.columns[k]):
                 if int(column) in place_of:
                     for j in range(count):

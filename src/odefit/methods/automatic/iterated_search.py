@@ -96,7 +96,7 @@ class IteratedSearch:
         chances: Array | None,
     ) -> Array:
         """Return points with the same few unknowns drawn afresh from the whole range."""
-        columns, problem = projection.kept, projection.forward.problem
+        columns, problem = projection.remaining, projection.forward.problem
         possible = len(columns) if chances is None else np.count_nonzero(chances)
         most = max(1, int(MAX_REDRAWN_SHARE * possible))
         size = int(rng.integers(1, most + 1))
@@ -115,7 +115,7 @@ class IteratedSearch:
         distribution with the inverse of the information as covariance, within the intervals.
         """
         problem = projection.forward.problem
-        scaling, columns = Scaling.of(problem), projection.kept
+        scaling, columns = Scaling.of(problem), projection.remaining
         widths = (scaling.upper - scaling.lower)[columns]
         _, sizes, directions = singular_value_decomposition(moved)
         coordinates = np.tile(scaling.coordinates(self.base), (SCREENED, 1))
@@ -131,7 +131,7 @@ class IteratedSearch:
 
     def _moved(self, projection: VariableProjection, at: Projection) -> Array:
         """Return the linearised change of the residuals as each unknown crosses its interval."""
-        scaling, columns = Scaling.of(projection.forward.problem), projection.kept
+        scaling, columns = Scaling.of(projection.forward.problem), projection.remaining
         with np.errstate(all="ignore"):  # an unknown without bounds has no width
             widths = (scaling.upper - scaling.lower)[columns]
             return np.asarray(at.jacobian * (scaling.derivative(self.base)[columns] * widths))

@@ -55,7 +55,7 @@ def neighbours(forward: ForwardMap, vector: Array, eliminate: bool) -> Array:
     """
     problem = forward.problem
     projection = VariableProjection(forward, eliminate)
-    at, columns = projection.evaluate(vector), projection.kept
+    at, columns = projection.evaluate(vector), projection.remaining
     if isinstance(at, Failure) or not np.isfinite(at.jacobian).all():
         return np.zeros((0, len(vector)))
     sizes = sizes_at(problem, vector)[columns]

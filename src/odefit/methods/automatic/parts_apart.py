@@ -77,7 +77,7 @@ def parts_of(problem: Problem) -> list[Part]:
 
 def _enough(part: Part) -> bool:
     """Return whether a part has enough measurements for its unknowns."""
-    noise = len(part.places) - len(part.own)
+    noise = len(part.places) - len(part.unshared)
     needed = len(part.problem.unknowns) + (VALUES_PER_NOISE - 1) * noise
     return part.problem.size + len(part.problem.priors) >= needed
 

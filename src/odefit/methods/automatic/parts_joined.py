@@ -93,7 +93,7 @@ def joined_ends(
 
 def _alone(parts: Sequence[Part]) -> bool:
     """Return whether the unknowns of the noise leave the optima of the parts unchanged."""
-    return all(len(part.own) == len(part.places) for part in parts)
+    return all(len(part.unshared) == len(part.places) for part in parts)
 
 
 def _searched(

@@ -142,7 +142,7 @@ class _Population:
         self._design = DESIGN + 1000 * index
         self._rng = np.random.default_rng([control.seed, self._design])
         self._lanes = [Lanes(forward.field, c) for c in forward.problem.conditions]
-        self._kept = VariableProjection(forward).kept
+        self._kept = VariableProjection(forward).remaining
         every = ranges(self._problem)
         self._logarithmic = np.array([r.logarithmic and r.low > 0 for r in every])
         low, high = self._coordinates(np.array([(r.low, r.high) for r in every]).T)

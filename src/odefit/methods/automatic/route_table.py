@@ -68,7 +68,7 @@ def _iterated(forward: ForwardMap) -> MultiStart | str:
 
 
 def _few_unknowns(forward: ForwardMap) -> bool:
-    return len(VariableProjection(forward, FINAL.eliminate).kept) < MIN_UNKNOWNS
+    return len(VariableProjection(forward, FINAL.eliminate).remaining) < MIN_UNKNOWNS
 
 
 def _multiple(forward: ForwardMap) -> MultiStart | str:

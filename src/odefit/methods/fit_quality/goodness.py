@@ -90,7 +90,7 @@ class _Series:
     observable: str
     columns: IntArray
     times: Array
-    given: bool
+    with_sds: bool
     normal: bool
 
 
@@ -153,7 +153,7 @@ def assess_goodness(
     shares = np.array([PATTERN_WEIGHT if c.kind == "pattern" else 1.0 for c in checks])
     p_values, overall = _beside_noise(of_data, simulated, draws, together, shares)
     chi_square, degrees = math.nan, 0.0
-    with_sds = [s.columns for s in series if s.given]
+    with_sds = [s.columns for s in series if s.with_sds]
     if with_sds:
         columns = np.concatenate(with_sds)
         chi_square = float(np.sum(residuals[columns] ** 2))
@@ -223,7 +223,7 @@ def _statistics(
     observables: dict[str, list[_Series]] = {}
     for one in series:
         observables.setdefault(one.observable, []).append(one)
-    with_sds = [s for s in series if s.given]
+    with_sds = [s for s in series if s.with_sds]
     if with_sds:
         columns = np.concatenate([s.columns for s in with_sds])
         ask("chi-square", "", None, len(columns), _squares(raw[:, columns]))
@@ -232,7 +232,7 @@ def _statistics(
     for name, members in observables.items():
         columns = np.concatenate([s.columns for s in members])
         count = len(columns)
-        known = [s.columns for s in members if s.given]
+        known = [s.columns for s in members if s.with_sds]
         if known and len(known) == len(members) and len(observables) > 1:
             ask("chi-square", name, None, count, _squares(raw[:, columns]))
         long = [s for s in members if len(s.columns) >= MIN_PATTERN]

@@ -328,7 +328,7 @@ class Projection:
 
 
 class VariableProjection:
-    """The reduced problem of a forward map, in the unknowns `kept`.
+    """The reduced problem of a forward map, in the `remaining` unknowns.
 
     Without `eliminate` no unknown is eliminated, and the problem is unchanged.
     """
@@ -338,7 +338,7 @@ class VariableProjection:
         problem = forward.problem
         unknowns = _eliminated(problem) if eliminate else ObservationUnknowns()
         gone = unknowns.indices
-        self.kept: IntArray = np.array(
+        self.remaining: IntArray = np.array(
             [k for k in range(len(problem.unknowns)) if k not in gone], dtype=np.intp
         )
         self._inner = ObservationOptimum(problem, unknowns) if gone else None
@@ -357,7 +357,7 @@ class VariableProjection:
         evaluation = self.forward.evaluate_along(vector, trajectories)
         if isinstance(evaluation, Failure):
             return evaluation
-        jacobian = evaluation.jacobian[:, self.kept]
+        jacobian = evaluation.jacobian[:, self.remaining]
         basis = _orthonormal_basis(evaluation.jacobian[:, free])
         return Projection(vector, evaluation, jacobian - basis @ (basis.T @ jacobian))
 

@@ -92,7 +92,9 @@ class RemoteConditions:
                 waiting.discard(position)
                 if outcome["error"] is None:  # otherwise its units are integrated here
                     integrated.update(outcome["value"])
-                    if any(isinstance(end.found, Failure) for end in outcome["value"].values()):
+                    if any(
+                        isinstance(end.trajectories, Failure) for end in outcome["value"].values()
+                    ):
                         failing = min(failing, position)
                 # After a failure only the parts before it matter.
                 if failing < min(waiting, default=len(parts)):

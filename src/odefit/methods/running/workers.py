@@ -152,7 +152,7 @@ class Workers:
         self._pool, self._lost = None, True
         return True
 
-    def kept(self, make: Callable[[], T], *of: object) -> T:
+    def made_once(self, make: Callable[[], T], *of: object) -> T:
         """Return the object that `make` makes of these, made once so that it is sent once."""
         key = tuple(map(id, of))
         if key not in self._kept:

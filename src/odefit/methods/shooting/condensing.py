@@ -66,7 +66,7 @@ class Chains:
         stays = ~inner
         stays[self.firsts] = True
         stays[np.asarray(staying, dtype=np.intp)] = True
-        self.kept = np.flatnonzero(stays)
+        self.retained = np.flatnonzero(stays)
         self.levels, self.kept_pairs = _elimination(
             [(int(i), int(i) + 1) for i in self.left], stays
         )

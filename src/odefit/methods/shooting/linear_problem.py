@@ -169,7 +169,7 @@ class LinearProblem:
         self._first = {
             int(k): slope for k, slope in zip(chains.firsts, at.first_by_unknown, strict=True)
         }
-        self._free = [int(k) for k in chains.kept if int(k) not in self._first]
+        self._free = [int(k) for k in chains.retained if int(k) not in self._first]
         self._place = {k: self._n + i * self._size for i, k in enumerate(self._free)}
         self._scale = np.concatenate([sizes, np.tile(shooting.sizes, len(self._free))])
         c = self._condensed

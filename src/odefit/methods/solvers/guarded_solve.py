@@ -208,7 +208,7 @@ def start_early(solver: Solver) -> None:
 
 def process_number() -> int | None:
     """Return the number of the process that this thread keeps, or None if it has none."""
-    process = _of_thread.kept
+    process = _of_thread.running
     return None if process is None or process.child.gone else process.child.pid
 
 
@@ -239,28 +239,30 @@ class _KeptProcess:
 class _OfThread(threading.local):
     """The process of a thread: on Linux it would end with the thread that started it."""
 
-    kept: _KeptProcess | None = None
+    running: _KeptProcess | None = None
     failures = 0
 
     def process(self) -> _KeptProcess | None:
         """Return the process, started if need be; None if that is impossible."""
-        if self.kept is not None and self.kept.child.owner != os.getpid():
-            _of_parent.append(self.kept)  # this process was forked; the other belongs to its parent
-            self.kept = None
-        if self.kept is not None and self.kept.child.gone:
+        if self.running is not None and self.running.child.owner != os.getpid():
+            _of_parent.append(
+                self.running
+            )  # this process was forked; the other belongs to its parent
+            self.running = None
+        if self.running is not None and self.running.child.gone:
             self.end()
-        if self.kept is None and CAN_START and self.failures < MOST_FAILURES:
+        if self.running is None and CAN_START and self.failures < MOST_FAILURES:
             try:
-                self.kept = _KeptProcess()
+                self.running = _KeptProcess()
             except OSError as error:
                 self.failed(str(error))
-        return self.kept
+        return self.running
 
     def end(self) -> None:
         """End the process."""
-        if self.kept is not None:
-            self.kept.child.kill()
-        self.kept = None
+        if self.running is not None:
+            self.running.child.kill()
+        self.running = None
 
     def failed(self, reason: str) -> None:
         """Record that a process could not be started."""

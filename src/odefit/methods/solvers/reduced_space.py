@@ -46,14 +46,14 @@ TOLERANCES = Tolerances(cost=1e-9, step=1e-9, evaluations=200, patience=30)
 class _Stage:
     """Equations (`rows`) that are solved together, for the variables `columns`.
 
-    `own`, `unknowns` and `before` are parts of their Jacobian: with respect to these variables, the
-    unknowns, and the variables of the previous stage. The data of each are positions in the
-    nonzeros of the whole Jacobian.
+    `variables`, `unknowns` and `before` are parts of their Jacobian: with respect to these
+    variables, the unknowns, and the variables of the previous stage. The data of each are positions
+    in the nonzeros of the whole Jacobian.
     """
 
     rows: IntArray
     columns: IntArray
-    own: csc_array
+    variables: csc_array
     unknowns: csc_array
     before: csc_array
 
@@ -155,7 +155,7 @@ class ReducedSpace:
         w = w.copy()
         defects, entries = self._evaluated(stage, w)
         for _ in range(MAX_NEWTON_STEPS):
-            factors = _factors(_matrix(stage.own, entries))
+            factors = _factors(_matrix(stage.variables, entries))
             if factors is None:
                 return None
             step = factors.solve(defects)

@@ -395,7 +395,7 @@ def _report_progress(run: _Model, scip: Any, progress: Progress) -> None:
 
     class Reporter(scip.Eventhdlr):  # type: ignore[misc]
         def eventinit(self) -> None:
-            self.last, self.told = 0.0, False
+            self.last, self.reported = 0.0, False
             for kind in watched:
                 self.model.catchEvent(kind, self)
 
@@ -406,8 +406,8 @@ def _report_progress(run: _Model, scip: Any, progress: Progress) -> None:
         def eventexec(self, event: Any) -> None:
             new_best = event.getType() == kinds.BESTSOLFOUND
             now = time.monotonic()
-            if new_best or (not self.told and self.model.getNSols() > 0):
-                self.told = True  # a start is not an event
+            if new_best or (not self.reported and self.model.getNSols() > 0):
+                self.reported = True  # a start is not an event
                 progress(*run.best(), run.bound())
             elif now - self.last >= REPORT_INTERVAL:
                 self.last = now

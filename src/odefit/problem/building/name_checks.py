@@ -131,7 +131,7 @@ class Names:
             **dict.fromkeys(model.constants, "[constants]"),
             **{
                 name: "[functions]" if function.arguments else "[definitions]"
-                for name, function in model.notation.own.items()
+                for name, function in model.notation.functions.items()
             },
         }
         for name in self._parameters:

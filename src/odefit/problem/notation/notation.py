@@ -28,7 +28,7 @@ class Notation:
     """The functions, named expressions and arrays of a model."""
 
     arrays: Arrays = field(default_factory=lambda: Arrays({}))
-    own: Mapping[str, DerivedFunction] = field(default_factory=dict)  # those of the user
+    functions: Mapping[str, DerivedFunction] = field(default_factory=dict)  # those of the user
     broken: frozenset[str] = frozenset()  # names of those that have a mistake
     taken: frozenset[str] = frozenset()  # names of the model, perhaps ``i`` and ``j``
     # texts as given, by section and key
@@ -62,18 +62,18 @@ class Notation:
             return expanded
         if used & self.broken:
             return "0"
-        parser = Parser(expanded, self.own)
+        parser = Parser(expanded, self.functions)
         program = parser.parse(condition=None)
         return text_of(program) if parser.used_own else expanded
 
     def _own_names(self, text: str) -> set[str]:
-        if not self.own and not self.broken:
+        if not self.functions and not self.broken:
             return set()
         try:
             names = {t.text for t in tokens_of(text) if t.kind == "name"}
         except ExpressionError:
             return set()  # the parser reports the reason
-        return names & {*self.own, *self.broken}
+        return names & {*self.functions, *self.broken}
 
     def table(self, table: Any, place: str, issues: Issues) -> Any:
         """Return a table with array keys and all values expanded.
@@ -243,7 +243,7 @@ def written_out(tables: Mapping[str, Any], arrays: Iterable[str], issues: Issues
     )
     plain = {name: notation.table(sections[name], f"[{name}]", issues) for name in PLAIN}
     states = plain["ode"] if isinstance(plain["ode"], Mapping) else {}
-    held = {*notation.own, *notation.broken}
+    held = {*notation.functions, *notation.broken}
     for name in ("algebraic", "constants", "inputs"):
         held |= set(plain[name]) if isinstance(plain[name], Mapping) else set()
     network = network_of(
@@ -252,7 +252,7 @@ def written_out(tables: Mapping[str, Any], arrays: Iterable[str], issues: Issues
         frozenset(held),
         _parts(states) if reactions else {},
         notation.written_out,
-        notation.own,
+        notation.functions,
         issues,
     )
     if reactions:

@@ -33,7 +33,7 @@ class Part:
     shared: frozenset[int] = frozenset()
 
     @property
-    def own(self) -> IntArray:
+    def unshared(self) -> IntArray:
         """The indices of the unknowns that no other part has."""
         return np.array([p for p in self.places.tolist() if p not in self.shared], dtype=np.intp)
 

@@ -206,17 +206,17 @@ class _Comparisons(PartAlgebra):
     """The algebra that finds the comparisons of conditions."""
 
     def __init__(self) -> None:
-        self.found: dict[Any, Comparison] = {}
+        self.by_program: dict[Any, Comparison] = {}
 
     def call(self, function: str, arguments: Sequence[Any]) -> Any:
         """See :class:`odefit.expressions.expressions.Algebra`."""
         if function in COMPARISONS:
             written = call(function, arguments)
             difference = (arguments[0] - arguments[1]).expression()
-            keys = list(self.found)
-            if written.program not in self.found:
+            keys = list(self.by_program)
+            if written.program not in self.by_program:
                 keys.append(written.program)
-                self.found[written.program] = Comparison(difference, function)
+                self.by_program[written.program] = Comparison(difference, function)
             return _Flag(written, name(f"c{keys.index(written.program)}"))
         if function in CONDITIONS:
             programs = [a.program for a in arguments]
@@ -238,4 +238,4 @@ def triggers_of(condition: Condition) -> tuple[list[Comparison], list[Trigger]]:
         if event.when is not None:
             flag: Any = evaluated(event.when, {}, algebra)
             triggers.append(Trigger(event, flag.logic.expression()))
-    return list(algebra.found.values()), triggers
+    return list(algebra.by_program.values()), triggers

@@ -142,7 +142,7 @@ class Group:
     rows: ObservedRows
     predicted: Gradient
     transform: Transform | None
-    given: Mapping[str, Gradient]
+    spread_observables: Mapping[str, Gradient]
     """Observables in the expression of the spread."""
     spread: Array | int | Gradient
     """The known spread, shape (R,); the number of the unknown spread; or an expression."""
@@ -220,7 +220,9 @@ class Group:
         """Return the spread, and its Jacobian if it is an expression."""
         if not isinstance(self.spread, Gradient):
             return (vector[self.spread] if isinstance(self.spread, int) else self.spread), None
-        evaluated = {name: at.evaluate(gradient) for name, gradient in self.given.items()}
+        evaluated = {
+            name: at.evaluate(gradient) for name, gradient in self.spread_observables.items()
+        }
         for name, (value, jacobian) in evaluated.items():
             at.give(name, value, jacobian)
         return at.evaluate(self.spread)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class UnitOutcome(NamedTuple):
     """The result of the integration of a unit."""
 
-    found: Mapping[int, Trajectory] | Failure  # Trajectories by condition, or a failure
+    trajectories: Mapping[int, Trajectory] | Failure  # Trajectories by condition, or a failure
     after: EngineChoice  # The next choice of an engine for the unit
     trunk_after: EngineChoice  # That for its trunk, if it has one
 
@@ -157,9 +157,9 @@ class ConditionsMap:
         for number, unit in enumerate(self._units):
             outcome = known.get(number) or _integrate(unit, vector, choices, trunks)
             after[unit.trunk_choice], after[unit.choice] = outcome.trunk_after, outcome.after
-            if isinstance(outcome.found, Failure):
-                return replace(outcome.found, choice=together(choice, after))
-            by_condition.update(outcome.found)
+            if isinstance(outcome.trajectories, Failure):
+                return replace(outcome.trajectories, choice=together(choice, after))
+            by_condition.update(outcome.trajectories)
         trajectories = [by_condition[number] for number in range(len(by_condition))]
         # The last one has the present knowledge.
         trajectories[-1] = replace(trajectories[-1], choice=together(choice, after))
@@ -175,7 +175,7 @@ class ConditionsMap:
             unit = self._units[number]
             outcome = batched.get(number)
             outcomes[number] = outcome or _integrate(unit, vector, choices, self._trunks)
-            if isinstance(outcomes[number].found, Failure):
+            if isinstance(outcomes[number].trajectories, Failure):
                 break
         return outcomes
 

@@ -47,7 +47,9 @@ class Trunk(NamedTuple):
     after: EngineChoice
     # Initial values by the number of a segment.
     begins: dict[int, Values]
-    found: dict[int, Trajectory]  # The trajectories by condition, filled as far as they are known
+    trajectories: dict[
+        int, Trajectory
+    ]  # The trajectories by condition, filled as far as they are known
 
 
 class SharedMap:
@@ -148,7 +150,7 @@ class SharedMap:
             after = self._run(limb.segments, trunk, vector, choice)
         if isinstance(after, Failure):
             return after
-        return {c: trunk.found[c] for c in limb.conditions}, after
+        return {c: trunk.trajectories[c] for c in limb.conditions}, after
 
     def _run(
         self, numbers: range, trunk: Trunk, vector: Array, choice: EngineChoice
@@ -168,7 +170,7 @@ class SharedMap:
                     return Failure(name, after.time, after.reason, choice)
                 here = after.as_solution()
                 for rows, columns in branch.rows_after:
-                    self._store(trunk.found[rows.condition], rows, columns, here, now, sizes)
+                    self._store(trunk.trajectories[rows.condition], rows, columns, here, now, sizes)
             solution = None
             if shared.segment is not None:
                 outcome, choice = propagation.integrate(shared.segment, now, choice)
@@ -178,7 +180,9 @@ class SharedMap:
                     return Failure(name, float(outcome.time), outcome.reason, choice)
                 solution = outcome
                 for rows, columns in branch.rows:
-                    self._store(trunk.found[rows.condition], rows, columns, solution, now, sizes)
+                    self._store(
+                        trunk.trajectories[rows.condition], rows, columns, solution, now, sizes
+                    )
             for child in branch.following:
                 position = self._segments[child].position
                 at = now

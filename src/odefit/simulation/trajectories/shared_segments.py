@@ -88,7 +88,7 @@ def shared_segments(
             passed=dict.fromkeys(members, 0),
         )
     )
-    return tree.found
+    return tree.segments
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class _Tree:
     """The state of :func:`shared_segments`."""
 
     def __init__(self, field: VectorField, conditions: Sequence[Condition]) -> None:
-        self.found: list[SharedSegment] = []
+        self.segments: list[SharedSegment] = []
         self._field = field
         self._conditions = conditions
         self._events: dict[int, list[_Event]] = {}
@@ -136,7 +136,7 @@ class _Tree:
         times = [self._conditions[c].times[rows[c]] for c in members]
         ends = [leaves[c] for c in members if goes_on[c] and leaves[c] > start]
         union = np.unique(np.concatenate([*times, ends]))
-        number = len(self.found)
+        number = len(self.segments)
         segment = None
         if len(union):
             segment = segment_between(self._conditions[main], self._field.inputs, start, union)
@@ -145,7 +145,7 @@ class _Tree:
             for c, own_times in zip(members, times, strict=True)
             if len(own_times)
         ]
-        self.found.append(
+        self.segments.append(
             SharedSegment(
                 conditions=members,
                 parent=beginning.parent,

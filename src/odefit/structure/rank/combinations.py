@@ -69,7 +69,7 @@ class IdentifiableCombinations:
     unknowns in identifiable functions.
     """
 
-    found: tuple[Combination, ...]
+    combinations: tuple[Combination, ...]
     missing: int
     involved: tuple[str, ...]
 

@@ -95,15 +95,15 @@ def find_indistinguishable(
     """
     search = _CollisionSearch(square, point, parameters, seed, stop)
     least = MIN_BATCH if expected is None else BATCH_IF_COUNTED
-    while miss_probability(len(search.found), search.collisions) > MISS_PROBABILITY and not stop():
-        if expected is not None and len(search.found) >= expected:
+    while miss_probability(len(search.points), search.collisions) > MISS_PROBABILITY and not stop():
+        if expected is not None and len(search.points) >= expected:
             break
         try:
             search.draw(least)
         except UnfinishedError:
             break
     return IndistinguishableSolutions(
-        np.array(search.found),
+        np.array(search.points),
         parameters,
         search.collisions,
         search.drawn,
@@ -258,7 +258,7 @@ class _CollisionSearch:
         self.parameters = parameters
         self.rng = np.random.default_rng([seed, 1])
         self.compare = OutputComparison(square, parameters, seed)
-        self.found = [point]
+        self.points = [point]
         self.classes = [_Class(self.compare.coefficients(point[None])[0], point)]
         self.collisions = self.drawn = self.failed = 0
 
@@ -295,15 +295,15 @@ class _CollisionSearch:
         if image is None:
             return
         met.others.append(solution)
-        if index_of(image, self.found) is None:
-            self.found.append(image)
+        if index_of(image, self.points) is None:
+            self.points.append(image)
             self.collisions = 0
         else:
             self.collisions += 1
 
     def _transported(self, one: ComplexArray, other: ComplexArray) -> ComplexArray | None:
         """Return the solution related to the reference point as `other` is to `one`."""
-        reference = self.found[0]
+        reference = self.points[0]
         for _ in range(MAX_TRANSPORTS):
             size = np.abs(one) + np.abs(reference)
             bend = (size * random_complex(self.rng, len(one)))[None]

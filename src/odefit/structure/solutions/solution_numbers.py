@@ -38,7 +38,7 @@ FURTHER_SHARE = 0.3
 class SolutionNumbers:
     """The numbers of solutions that differ in the problem's unknowns, and of their values.
 
-    `given` unknowns were held. `branches` tells whether solutions were excluded whose auxiliary
+    `held` unknowns were fixed. `branches` tells whether solutions were excluded whose auxiliary
     states are not the principal values of their functions; None without such states. `exact` counts
     come from a Groebner basis modulo a prime. `unique` unknowns certainly have one value, even if
     solutions were not counted. `compared` is the order of derivative up to which solutions were
@@ -49,7 +49,7 @@ class SolutionNumbers:
     values: Mapping[str, int] = field(default_factory=dict)
     complete: bool = False
     miss_probability: float = 1.0
-    given: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
     branches: bool | None = None
     exact: bool = False
     unique: frozenset[str] = frozenset()
