@@ -35,6 +35,7 @@ UNLIKE = 0.2  # relative difference of unknowns of different optima
 FAR = 10.0  # starts lie within the truth over this and times this
 SPEEDS = (0.3, 12.0)  # other speeds of the motion from which every second start begins
 STEPS = 8  # values held between two optima
+LARGEST = 1e6  # residual, in standard deviations; squares of those that explode would overflow
 HOPEFUL = 30.0  # deviance after a short search from which a start goes on
 
 OPTIONS = (
@@ -86,7 +87,9 @@ class _Search:
                 r = self.found.by_hand.residuals(values)
         except (ArithmeticError, ValueError):
             r = np.full(1, np.nan)
-        return r if np.isfinite(r).all() else np.full(self.found.by_hand.count, 1e3)
+        if not np.isfinite(r).all():
+            return np.full(self.found.by_hand.count, LARGEST)
+        return np.clip(r, -LARGEST, LARGEST)
 
     def local(self, first: Array, most: int, held: int | None = None) -> tuple[float, Array]:
         """Return chi-square and unknowns at the end of a search, perhaps with one of them held."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,19 @@ def test_a_long_search_finds_an_optimum_that_fits_better_than_the_truth() -> Non
     search = _Search(found, MODELS["sparse-prey"]["compared"])
     first, *_ = search.optima(2, np.random.default_rng(0))
     assert first["measure"] < found.by_hand.measure(found.truth)
+
+
+def test_a_search_ends_where_trajectories_explode() -> None:
+    """Squares of residuals of 1e200 overflow, which SciPy's search does not survive."""
+    found = data_set("sparse-prey", 0)
+    search = _Search(found, MODELS["sparse-prey"]["compared"])
+    exploding = SimpleNamespace(
+        count=20, residuals=lambda values: np.full(20, 1e200 * values["a"] ** 2)
+    )
+    search.found = SimpleNamespace(by_hand=exploding)  # type: ignore[assignment]
+    cost, end = search.local(np.log(list(found.truth.values())), 12)
+    assert math.isfinite(cost)
+    assert np.isfinite(end).all()
 
 
 def test_true_values_are_within_the_bounds_and_differ_between_data_sets() -> None:
