@@ -126,6 +126,28 @@ def test_another_unknown_is_tied_to_a_bound_if_it_may_move_with_it_and_the_data_
         assert found.intervals[1, 1] - found.intervals[1, 0] == pytest.approx(2 * half, rel=1e-3)
 
 
+def test_unknowns_that_are_not_determined_follow_one_that_leaves_its_bound() -> None:
+    """Data give a b j and k/j: as a b may follow j from its bound, k follows as well."""
+    times = np.linspace(0.0, 2.0, 11)
+    problem = Problem(
+        Model(ode={"x": "k/j", "z": "0"}),
+        {"t": times, "x": 0.5 * times, "z": np.full(11, 30.0)},
+        {name: {"lower": 1e-3, "upper": 2.0 if name == "j" else 50.0} for name in "abjk"},
+        {"x": 0.0, "z": "a*b*j"},
+        noise={"x": {"sd": 0.1}, "z": {"sd": 0.1}},
+        t0=0.0,
+    )
+    forward = ForwardMap(problem)
+    vector = problem.vector({"a": 15.0, "b": 1.0, "j": 2.0, "k": 1.0})
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    uncertainty = assess_uncertainty(forward, vector, evaluation)
+    assert uncertainty.trouble["a"] is uncertainty.trouble["b"] is Trouble.NOT_DETERMINED
+    assert np.isfinite(uncertainty.intervals[problem.keys.index("k")]).all()
+    found = checked(forward, vector, evaluation, uncertainty)
+    assert found.trouble["k"] is Trouble.TIED_TO_A_BOUND
+
+
 def test_a_model_that_bends_within_the_interval_is_flagged() -> None:
     times = np.array([1.0, 2.0, 3.0])
     found = assessed(decay([0.0, *times], [3.0, 0.1, -0.1, 0.05], {"guess": 3.0}))

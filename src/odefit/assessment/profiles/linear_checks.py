@@ -20,7 +20,9 @@ from odefit.assessment.intervals.released import released
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.assessment.profiles.held import HeldUnknown
 from odefit.common.arrays import Array
+from odefit.common.effects import acting
 from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.blocks import Blocks
 
@@ -211,7 +213,10 @@ def _tied(
     half = deviance.root(limit) * uncertainty.standard_errors[known]
     allowed = limit * deviance.variance
     tied: dict[int, list[int]] = {}
-    for left in released(forward, vector, evaluation, known, allowed):
+    # Unknowns without an error follow, too: their combinations may be determined.
+    _, effective = acting(evaluation.information, sizes_at(forward.problem, vector))
+    followers = np.flatnonzero(~touched & effective)
+    for left in released(forward, vector, evaluation, followers, allowed):
         moved = np.abs(left.direction[known]) * left.distance
         for k in known[moved > MAX_SHIFT * half]:
             tied.setdefault(int(k), []).append(left.index)
