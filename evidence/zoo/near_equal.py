@@ -24,6 +24,7 @@ from evidence.peers.by_scipy import Array
 from evidence.running.campaign import Option, Record, Task
 from evidence.zoo.drawing import Drawn, sampled
 from evidence.zoo.parts import PARTS, data_set_tasks
+from odefit.assessment.parts import Trouble
 from odefit.problem import problem_from_mapping
 
 MODELS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
@@ -201,6 +202,7 @@ def fitted(found: Drawn, seed: int, limit: float) -> dict[str, Any]:
         "message": result.message,
         "ambiguous": result.ambiguous,
         "solutions": solutions,
+        "remarked": _remarked(result),
         "seconds": time.perf_counter() - began,
         "processor": time.process_time() - processor,
     }
@@ -216,6 +218,12 @@ def _intervals(result: odefit.Result, solution: Any) -> list[list[float | None]]
     else:
         ends = [[math.nan, math.nan]] * len(solution.vector)
     return [[end if math.isfinite(end) else None for end in pair] for pair in ends]
+
+
+def _remarked(result: odefit.Result) -> list[str]:
+    """Return the unknowns whose intervals, which are linear, are said not to be trusted."""
+    trouble = {} if result.uncertainty is None else result.uncertainty.trouble
+    return [key for key, kind in trouble.items() if kind is Trouble.NOT_LINEAR]
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
@@ -238,6 +246,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         truth = data_set(r.task["problem"], r.task["number"]).truth
         shown = [key for key in entry["compared"] if _closed(own, key)]
         held = [key for key in shown if _inside(own, key, truth[key])]
+        plain = [key for key in shown if key not in found.get("remarked", ())]
         worse = min((s["measure"] for s in own), default=math.inf) - lowest
         rows.append(
             {
@@ -250,6 +259,8 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                 "false converged": found["status"] == "converged" and worse > 0.05,
                 "shown": len(shown),
                 "held": len(held),
+                "plain": len(plain),
+                "plain held": sum(key in held for key in plain),
                 "processor s": found["processor"],
             }
         )
@@ -266,6 +277,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                     "not told": "; ".join(_words(k, lowest) for k in untold),
                     "worse by": worse,
                     "misses": ", ".join(k for k in shown if k not in held),
+                    "remarked": ", ".join(k for k in shown if k not in {*held, *plain}),
                 }
             )
     if not rows:
@@ -276,9 +288,11 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         **{k: (k, "sum") for k in ("several known", "told", "all told", "at the lowest")},
         **{"false converged": ("false converged", "sum")},
         **{"intervals shown": ("shown", "sum"), "truth inside": ("held", "sum")},
+        **{"without a remark": ("plain", "sum"), "truth in these": ("plain held", "sum")},
         **{"median s": ("processor s", "median")},
     ).reset_index()
     table["% inside"] = (100 * table["truth inside"] / table["intervals shown"]).round(1)
+    table["% in these"] = (100 * table["truth in these"] / table["without a remark"]).round(1)
     return {"near-equal": table.round(2), "missed": pd.DataFrame(missed)}
 
 

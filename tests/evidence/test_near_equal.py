@@ -64,7 +64,12 @@ def test_an_optimum_that_no_solution_is_at_or_around_is_not_told() -> None:
 
     def counts(solutions: list[dict[str, Any]]) -> dict[str, Any]:
         optima = [{"measure": 10.0, "values": truth}, {"measure": 11.0, "values": alias}]
-        told = {"status": "converged", "ambiguous": len(solutions) > 1, "processor": 1.0}
+        told = {
+            "status": "converged",
+            "ambiguous": len(solutions) > 1,
+            "processor": 1.0,
+            "remarked": ["a"],
+        }
         results: list[dict[str, Any]] = [{"optima": optima}, {**told, "solutions": solutions}]
         records = [
             Record(t["key"], t, "done", r, "", 1.0)
@@ -78,6 +83,7 @@ def test_an_optimum_that_no_solution_is_at_or_around_is_not_told() -> None:
     alone = counts([own])
     assert (alone["several known"], alone["told"], alone["all told"]) == (1, 0, 0)
     assert (alone["intervals shown"], alone["truth inside"]) == (4, 4)
+    assert (alone["without a remark"], alone["truth in these"]) == (3, 3)
     (missed,) = alone["missed"]
     assert missed["not told"].startswith("+1.00: a ")
     other = {"measure": 11.0, "values": alias, "intervals": {k: [v, v] for k, v in alias.items()}}

@@ -13,7 +13,7 @@ from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Trouble
 from odefit.common.arrays import Array
 from odefit.fitting.fit_stages import FitState, Wishes
-from odefit.fitting.one_hill import _between, _rise, _Walker, reaching, with_hills
+from odefit.fitting.one_hill import _between, _Walker, reaching, with_hills
 from odefit.fitting.solutions import solution
 from odefit.methods.polish import Answer, answer
 from odefit.methods.running.control import Control
@@ -87,8 +87,9 @@ def test_a_bent_ridge_needs_refits() -> None:
 def test_turns_of_an_oscillation_are_apart() -> None:
     forward, one, other = turns()
     highest = forward.cost(one) + 1.92
-    assert not _Walker(forward, Control(jobs=1), 0).joins(one, other, highest)
-    assert _rise(forward, one, other) > 1e3 * 3.84
+    walker = _Walker(forward, Control(jobs=1), 0)
+    assert not walker.joins(one, other, highest)
+    assert walker.rise(one, other) > 1e3 * 3.84
 
 
 def test_the_way_is_one_of_ratios_for_positive_unknowns() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from odefit.assessment.profiles.parts import Verdict
 from odefit.common.arrays import Array
 from odefit.fitting.fit_result import result_of
 from odefit.fitting.fit_stages import Wishes
-from odefit.fitting.other_optima import OptimumSearch
+from odefit.fitting.optimum_search import OptimumSearch
+from odefit.fitting.other_optima import _for_ends, _for_places
 from odefit.methods.estimate import Status
 from odefit.methods.running.control import Control
 from odefit.reporting.notices import notice_sentence
@@ -140,3 +142,15 @@ def test_places_that_follow_from_the_answer_are_tried_however_short_the_search_w
         result = odefit.fit(problem, SingleShooting(), start=start, jobs=1)
         assert alias(result) == pytest.approx([TRUTH, 2 * math.pi - TRUTH], abs=0.1)
         assert result.params["w"].value == pytest.approx(TRUTH, abs=0.1)
+
+
+def test_a_search_that_ended_at_its_limit_leaves_time_for_the_stages_after_its_optima() -> None:
+    problem = oscillation(0.0)
+    ended = SingleShooting().solve(problem, Control(jobs=1))
+    control = Control(jobs=1).ending_in(1000.0)
+    late = replace(ended, status=Status.TIME_LIMIT)
+    for share in (_for_places(control, late), _for_ends(control, late)):
+        assert share.seconds_left == pytest.approx(600.0, abs=5.0)
+    settled = replace(ended, status=Status.CONVERGED)
+    assert _for_places(control, settled) is _for_ends(control, settled) is control
+    assert _for_places(Control(jobs=1), late).deadline is None

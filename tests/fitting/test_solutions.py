@@ -14,7 +14,7 @@ import pytest
 import odefit
 from odefit import Experiment, Model, Problem, Result, SingleShooting
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
-from odefit.fitting.solutions import distinct_solutions
+from odefit.fitting.solutions import MAX_SOLUTIONS, distinct_solutions
 from odefit.methods.polish import Answer, answer
 from odefit.methods.running.control import Control
 from odefit.result_data.notices import NoticeKind
@@ -94,6 +94,31 @@ def test_ends_along_a_poorly_determined_direction_are_one_solution() -> None:
     far = replace(found.start, vector=1.05 * found.start.vector, index=7)
     more = replace(estimate, starts=(*estimate.starts, far))
     assert len(distinct_solutions(found, more, precise)) == 2
+
+
+def test_a_polished_optimum_stands_for_ends_beside_it_and_before_those_of_a_ridge() -> None:
+    """Thirty ends along a ridge of the same cost are listed as far as there are places left."""
+    times = np.linspace(0.0, 1.0, 9)
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": np.exp(-0.3 * times) + 0.01 * np.cos(9.0 * times)},
+        {"k": {"lower": 0.01, "upper": 99.0, "guess": 0.4}},
+        {"x": 1.0},
+        noise={"x": {"sd": 0.2}},
+    )
+    estimate = SingleShooting().solve(problem, Control(jobs=1))
+    found = answer(problem, estimate, Control(jobs=1), True)
+    assert isinstance(found, Answer)
+    best = found.start
+    ridge = [replace(best, vector=best.vector * 1.1**k, index=10 + k) for k in range(1, 31)]
+    coarse = replace(best, vector=np.array([50.0]), index=70, cost=best.cost + 1.0)
+    polished = replace(coarse, vector=np.array([50.1]), index=71, cost=coarse.cost + 1e-9)
+    more = replace(estimate, starts=(*estimate.starts, *ridge, coarse))
+    solutions = distinct_solutions(found, more, None, [polished])
+    assert len(solutions) == MAX_SOLUTIONS
+    assert solutions[0].vector is best.vector
+    assert solutions[-1].vector is polished.vector
+    assert solutions[-1].hits == 2
 
 
 @pytest.mark.slow

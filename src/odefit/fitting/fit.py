@@ -46,8 +46,8 @@ CONFIDENCE_LEVEL = 0.95
 COPIES = 6
 """Number of arrays as large as the Jacobian of all residuals that a search step holds."""
 
-RESERVED_SHARE, RESERVED = 0.1, 3.0
-"""Share of the time limit, and most seconds, reserved for the last improvement of the answer."""
+RESERVED_SHARE, RESERVED = 0.1, 5.0
+"""Share of the time limit, and most seconds, reserved for the stages after the search."""
 
 
 @with_habits(FIT_HABITS)

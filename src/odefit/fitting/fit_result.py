@@ -190,10 +190,10 @@ def _uncertainty(state: FitState) -> FitState:
 
 @stage_on_jacobian("curvature", "uncertainty", needs=assessed)
 def _curvature(state: FitState) -> FitState:
-    """Add measures of nonlinearity."""
+    """Add measures of nonlinearity, which are worth the seconds from the limit to the cut-off."""
     assert state.uncertainty is not None
     spent = sum(start.evaluations for start in state.estimate.starts)
-    stop = state.control.should_stop
+    stop = state.control.interrupted.is_set
     uncertainty = with_curvature(*state.at_answer, state.uncertainty, spent, stop)
     return replace(state, uncertainty=uncertainty)
 

@@ -15,7 +15,7 @@ import numpy as np
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.common.arrays import Array
 from odefit.fitting.fit_stages import FitState
-from odefit.fitting.other_optima import OptimumSearch
+from odefit.fitting.optimum_search import OptimumSearch
 from odefit.fitting.places import Candidate
 from odefit.fitting.solutions import MAX_SOLUTIONS, solution
 from odefit.simulation import Evaluation
@@ -37,7 +37,7 @@ def with_mirrors(state: FitState) -> FitState:
         return state
     search = OptimumSearch(answer, deviance, limit, state.control, state.polished)
     known = {start.index for start in state.polished}
-    number = 1 + max((s.index for s in (*state.estimate.starts, *state.polished)), default=0)
+    number = 1 + max(s.index for s in (*state.estimate.starts, *state.polished, answer.start))
     places = [p for o in complete.outside if (p := _within(state, o)) is not None]
     for k, place in enumerate(places[:MAX_SOLUTIONS]):
         if not search.from_place(Candidate(place, math.nan), number + k):

@@ -23,7 +23,7 @@ from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.result_data import Solution
-from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 STEPS = 16
@@ -61,7 +61,7 @@ def with_hills(state: FitState) -> FitState:
     slack, most = (part * limit * deviance.variance for part in (0.5 * DIP, MOST_RISE))
     for solution in several[1:]:
         highest = forward.cost(solution.vector, UNDECIDED) + slack
-        near = (k for k in separate if _rise(forward, k.vector, solution.vector) <= most)
+        near = (k for k in separate if walker.rise(k.vector, solution.vector) <= most)
         if any(walker.joins(k.vector, solution.vector, highest) for k in near):
             joined.append(solution)
         else:
@@ -104,6 +104,30 @@ class _Walker:
     def __init__(self, forward: ForwardMap, control: Control, spent: int) -> None:
         self._forward, self._control = forward, control
         self._left = max(LEAST, SHARE * spent)
+        self._evaluations: dict[bytes, Evaluation | Failure] = {}
+
+    def rise(self, one: Array, other: Array) -> float:
+        """Return the rise of the sum of squares halfway, by linearisation at the better end.
+
+        It is the lesser of both rises. Positive unknowns count by their logarithms.
+        """
+        problem, lowest = self._forward.problem, np.inf
+        ratio = _logarithmic(problem, one, other)
+        for at, to in ((one, other), (other, one)):
+            evaluation = self._evaluated(at)
+            if isinstance(evaluation, Evaluation):
+                with np.errstate(all="ignore"):
+                    logs = at * np.log(np.where(ratio, to / at, 1.0))
+                move = 0.5 * np.where(ratio, logs, to - at)
+                lowest = min(lowest, float(np.sum((evaluation.information @ move) ** 2)))
+        return lowest
+
+    def _evaluated(self, vector: Array) -> Evaluation | Failure:
+        """Return the evaluation of a solution, which is computed once."""
+        key = vector.tobytes()
+        if key not in self._evaluations:
+            self._evaluations[key] = self._forward.evaluate(vector, UNDECIDED)
+        return self._evaluations[key]
 
     def joins(self, one: Array, other: Array, highest: float) -> bool:
         """Return whether refits lead from one solution to the other below a cost."""
@@ -175,20 +199,3 @@ def _between(problem: Problem, one: Array, other: Array, part: float) -> Array:
         along = np.where(ratio, one * np.where(ratio, other / one, 1.0) ** part, 0.0)
     point = np.where(ratio, along, one + part * (other - one))
     return np.clip(point, problem.lower, problem.upper)
-
-
-def _rise(forward: ForwardMap, one: Array, other: Array) -> float:
-    """Return the rise of the sum of squares halfway, by linearisation at the end where it is less.
-
-    Positive unknowns count by their logarithms.
-    """
-    problem, lowest = forward.problem, np.inf
-    ratio = _logarithmic(problem, one, other)
-    for at, to in ((one, other), (other, one)):
-        evaluation = forward.evaluate(at, UNDECIDED)
-        if isinstance(evaluation, Evaluation):
-            with np.errstate(all="ignore"):
-                logs = at * np.log(np.where(ratio, to / at, 1.0))
-            move = 0.5 * np.where(ratio, logs, to - at)
-            lowest = min(lowest, float(np.sum((evaluation.information @ move) ** 2)))
-    return lowest

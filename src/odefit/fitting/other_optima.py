@@ -17,31 +17,21 @@ import numpy as np
 from odefit.assessment.fitting_solutions import fitting_solutions
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.sandwich import treated
-from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Uncertainty
-from odefit.common.arrays import Array, BoolArray
-from odefit.common.effects import undetermined
+from odefit.common.arrays import Array
 from odefit.fitting.fit_stages import FitState
 from odefit.fitting.one_hill import with_hills
+from odefit.fitting.optimum_search import HOPEFUL, OptimumSearch, closeness
 from odefit.fitting.other_hills import candidates
-from odefit.fitting.places import Candidate
 from odefit.fitting.solutions import DISTANCE, MAX_SOLUTIONS
-from odefit.methods.bounded_problem import with_bounds
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, close
 from odefit.methods.polish import Answer, answer_by
-from odefit.methods.running.control import Control, interruptible
-from odefit.methods.single_shooting import SingleShooting
+from odefit.methods.running.control import GRACE_SECONDS, Control, interruptible
 from odefit.problem.problem import Problem
-from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.result_data import Solution
-from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.blocks import Blocks
+from odefit.simulation import Evaluation
 from odefit.simulation.engines.cut_off import CutOffError
-from odefit.simulation.engines.engine_choice import UNDECIDED
-
-NEAR = 1e-2
-"""Ends whose unknowns all differ by less than this lead to the same optimum."""
 
 REACH = 10.0
 """Largest deviance of a coarse end, relative to the limit, that is worth polishing: polishing
@@ -50,12 +40,6 @@ seldom gains more."""
 SHARE, LEAST = 0.1, 50
 """Share of the fit's evaluations allowed for polishing other ends, and the number always
 allowed."""
-
-MOST = 60
-"""Evaluations for one end."""
-
-HOPEFUL = 30.0
-"""Largest deviance, relative to the limit, that a place may predict or keep after some steps."""
 
 SURE = 3.0
 """Largest deviance, relative to the limit, of a place that promises to fit."""
@@ -66,15 +50,12 @@ BETTER = 0.1
 MANY_SENSITIVITIES = 1e5
 """Sensitivities of states, in all conditions, above which nothing begins after a time limit."""
 
+SHARE_OF_TIME = 0.6
+"""Share of the seconds until integrations are cut off for places that follow from an answer, and of
+those until the limit for ends of a search that has not converged."""
+
 ANSWERS = 3
 """Most answers, each better than the one before, from which other optima are looked for."""
-
-FIRST = 15
-"""Evaluations of the first steps from a place."""
-
-NOISE_HELD = 2.0
-"""Deviance with the noise held, relative to the limit, from which it may come within the limit when
-the noise follows."""
 
 
 def with_other_ends(state: FitState) -> bool:
@@ -107,7 +88,7 @@ def with_other_optima(state: FitState) -> FitState:
             break
         polished = known = _within_noise(new, (*polished, answer.start), level)
         answer = new
-    cut = cut and state.control.out_of_time and not state.control.interrupted.is_set()
+    cut = cut and not state.control.interrupted.is_set()
     return replace(state, outcome=answer, polished=polished, solutions_cut=cut)
 
 
@@ -133,7 +114,7 @@ def _within_noise(answer: Answer, optima: Sequence[Start], level: float) -> tupl
     """
     deviance = Deviance.of(answer.forward, answer.start.vector, answer.evaluation)
     limit = deviance.limit(level)
-    sizes, ignored = _closeness(answer)
+    sizes, ignored = closeness(answer)
     vector = answer.start.vector
     return tuple(
         start
@@ -141,13 +122,6 @@ def _within_noise(answer: Answer, optima: Sequence[Start], level: float) -> tupl
         if deviance.at(start.cost) <= limit
         and not close(start.vector, vector, DISTANCE, sizes, ignored)
     )
-
-
-def _closeness(answer: Answer) -> tuple[Array, BoolArray]:
-    """Return the expected sizes of unknowns, and the directions that the data do not determine."""
-    problem = answer.forward.problem
-    at = sizes_at(problem, answer.start.vector)
-    return expected_sizes(problem), undetermined(answer.evaluation.information, at)
 
 
 def near_solutions(state: FitState, equal: Sequence[Solution]) -> tuple[Solution, ...]:
@@ -237,8 +211,7 @@ def other_optima(
         return OtherOptima(tuple(known), {}, True)
     share = SHARE * sum(start.evaluations for start in estimate.starts)
     search = OptimumSearch(answer, deviance, limit, control, known)
-    # What follows directly from the answer is worth the seconds from the limit to the cut-off.
-    search.control = control if large else replace(control, deadline=None)
+    search.control = control if large else _for_places(control, estimate)
 
     def fits(cost: float) -> bool:
         return deviance.at(cost) <= SURE * limit
@@ -248,7 +221,7 @@ def other_optima(
             places = candidates(forward, best.vector, fits, share, search.control.should_stop)
     except CutOffError:
         return OtherOptima(search.optima, {}, True)
-    numbers = itertools.count(1 + max((s.index for s in (*estimate.starts, *known)), default=0))
+    numbers = itertools.count(1 + max(s.index for s in (*estimate.starts, *known, best)))
     better = [p for p in places if deviance.at(p.cost) < -BETTER * limit]
     others = sorted((p for p in places if fits(p.cost)), key=lambda p: p.speed)
     sure = [*better, *(p for p in others if p not in better)][:MAX_SOLUTIONS]
@@ -261,7 +234,7 @@ def other_optima(
         last = k + 1 >= len(better) and (place in better or place.speed < 1.0)
         if last and _preferred(answer, optima) is not None:
             return optima  # faster motions take longer, and follow from the new answer
-    search.control, search.left = control, max(LEAST, share)
+    search.control, search.left = _for_ends(control, estimate), max(LEAST, share)
     for end in () if known else _ends(estimate):
         height = deviance.at(end.cost)
         if height > (limit if end.status is Status.CONVERGED else REACH * limit):
@@ -275,137 +248,23 @@ def other_optima(
     return OtherOptima(search.optima, speeds, search.cut)
 
 
-class OptimumSearch:
-    """Polishes ends and places within `left` evaluations of the model."""
+def _for_places(control: Control, estimate: Estimate) -> Control:
+    """Return the control for places that follow directly from the answer.
 
-    def __init__(
-        self,
-        answer: Answer,
-        deviance: Deviance,
-        limit: float,
-        control: Control,
-        known: Sequence[Start],
-    ) -> None:
-        self.left = math.inf
-        self.polished: list[Start] = list(known)
-        self._forward, self.control = answer.forward, control
-        self._deviance, self._limit = deviance, limit
-        self._objective = answer.evaluation.objective
-        self._sizes, self._ignored = _closeness(answer)
-        self._blocks = Blocks.around(answer.forward, answer.start.vector)
-        self._tried: list[Array] = [answer.start.vector, *(s.vector for s in known)]
-        self._known: list[Array] = list(self._tried)
-        self.cut = False  # whether the control has ended it
+    They are worth the seconds from the limit to the cut-off, of which a part remains for the stages
+    that assess the optima.
+    """
+    if control.deadline is None:
+        return control
+    limited = control.ending_in(SHARE_OF_TIME * (control.seconds_left + GRACE_SECONDS))
+    if estimate.status is not Status.CONVERGED or limited.seconds_left > control.seconds_left:
+        return limited
+    return control  # a limit that takes this verdict has to be over
 
-    @property
-    def over(self) -> bool:
-        """True if no evaluations are left, or the run is to end."""
-        if self.left <= 0:
-            return True
-        self.cut = self.cut or self.control.should_stop()
-        return self.cut
 
-    @property
-    def optima(self) -> tuple[Start, ...]:
-        """The optima found so far, the lowest first."""
-        return tuple(sorted(self.polished, key=lambda s: (s.cost, s.index)))
-
-    def from_place(self, place: Candidate, index: int) -> bool:
-        """Follow a place with an expected optimum for as long as its cost stays as predicted."""
-        begun = self._run(place.vector, index, FIRST, place.held)
-        if begun is None:
-            return False
-        if begun.status is Status.FAILED or self._deviance.at(begun.cost) > HOPEFUL * self._limit:
-            return not self.over
-        return self.follow(begun.vector, index)
-
-    def follow(self, vector: Array, index: int) -> bool:
-        """Polish an end, and keep it if it is another optimum; return whether to continue."""
-        if self.over:
-            return False
-        if self._close(vector, self._tried, NEAR):
-            return True
-        self._tried.append(vector)
-        polished = self._run(vector, index, MOST)
-        if polished is None:
-            return False
-        joined = self._blocks is not None and self._blocks.noise
-        limit = NOISE_HELD * self._limit if joined else self._limit
-        if polished.status is Status.FAILED or self._deviance.at(polished.cost) > limit:
-            return True
-        if joined:
-            polished = self._run(polished.vector, index, MOST, whole=True)
-            if polished is None:
-                return False
-            if self._deviance.at(polished.cost) > self._limit:
-                return True
-        self._tried.append(polished.vector)
-        if self._close(polished.vector, self._known, DISTANCE):
-            return True
-        evaluation = self._forward.evaluate(polished.vector, UNDECIDED)
-        if isinstance(evaluation, Evaluation) and (
-            assess_local(self._forward, polished.vector, evaluation).optimal
-        ):
-            self.polished.append(
-                replace(
-                    polished,
-                    status=Status.CONVERGED,
-                    cost=evaluation.cost,
-                    objective=evaluation.objective,
-                )
-            )
-            self._known.append(polished.vector)
-        return True
-
-    def _run(
-        self, vector: Array, index: int, most: int, held: int | None = None, *, whole: bool = False
-    ) -> Start | None:
-        """Return the end of a search with limited evaluations; None if it was cut off.
-
-        The unknown number `held`, if any, stays where it is. Where the vector differs from the
-        answer in one block of experiments, the search is for these alone, unless for the `whole`.
-        """
-        if self.over:
-            return None
-        blocks = self._blocks
-        block = None if blocks is None or whole else blocks.only(vector)
-        if blocks is None or block is None:
-            end = self._searched(self._forward, vector, index, most, held)
-            self.left -= 0 if end is None else end.evaluations
-            return end
-        places = block.places
-        inside = None if held is None else int(np.flatnonzero(places == held)[0])
-        end = self._searched(block.forward, vector[places], index, most, inside)
-        if end is None:
-            return None
-        self.left -= end.evaluations / len(blocks.blocks)
-        at = block.at_answer
-        return replace(
-            end,
-            start=blocks.with_values(block, end.start),
-            vector=blocks.with_values(block, end.vector),
-            cost=self._deviance.minimum - at.cost + end.cost,
-            objective=self._objective - at.objective + end.objective,
-        )
-
-    def _searched(
-        self, forward: ForwardMap, vector: Array, index: int, most: int, held: int | None
-    ) -> Start | None:
-        problem = forward.problem
-        if held is not None:
-            bounds = np.column_stack([problem.lower, problem.upper])
-            bounds[held] = vector[held]
-            forward = forward.of(with_bounds(problem, bounds))
-        search = SingleShooting(evaluations=int(min(self.left, most)) + 1)
-        try:
-            with interruptible(self.control):
-                return search.run(forward, index, vector, self.control)
-        except CutOffError:
-            self.cut = True
-            return None
-
-    def _close(self, vector: Array, others: Sequence[Array], distance: float) -> bool:
-        return any(close(vector, x, distance, self._sizes, self._ignored) for x in others)
+def _for_ends(control: Control, estimate: Estimate) -> Control:
+    """Return the control for ends of the search, with a part of the time that is left."""
+    return control if estimate.status is Status.CONVERGED else control.with_share(SHARE_OF_TIME)
 
 
 def _ends(estimate: Estimate) -> list[Start]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from odefit.common.arrays import Array, IntArray
 from odefit.expressions.expressions import TIME
+from odefit.fitting.free_scales import FreeScales
 from odefit.fitting.places import Candidate, refitted
 from odefit.fitting.speed_powers import POINTS, Powers, speed_powers
 from odefit.problem.condition import Condition
@@ -84,7 +85,12 @@ def other_speeds(
     step = max(resolved, (fastest - slowest) / SPEEDS)
     fewer = with_fewer_times(problem, MOST_TIMES)
     scanned = forward if fewer is problem else forward.of(fewer)
-    scan = _Scan(scanned, _costs_of_all(forward, scanned, vector), vector, powers, 2 * step)
+    at = forward.evaluate(vector, UNDECIDED)
+    if not isinstance(at, Evaluation):
+        return []
+    scales = FreeScales.of(forward, vector, at)
+    cost_of = _costs_of_all(forward, scanned, vector)
+    scan = _Scan(scanned, cost_of, vector, powers, 2 * step, scales)
     speeds = np.arange(slowest, fastest, step)
     speeds = speeds[(speeds >= within[0]) & (speeds <= within[1])]
     turn = _turn(problem, powers) if powers.periodic else None
@@ -117,13 +123,17 @@ class Beginning(Enum):
 
 @dataclass(frozen=True, eq=False)
 class _Scan:
-    """The comparison of speeds: problem with few times, answer, powers, and its nearest speeds."""
+    """The comparison of speeds: problem with few times, answer, powers, and its nearest speeds.
+
+    Places are centred along the free scales.
+    """
 
     forward: ForwardMap
     cost_of: Callable[[float], float]
     vector: Array
     powers: Powers
     nearest: float
+    scales: FreeScales
 
     def places(self, speeds: Array, beginning: Beginning) -> list[Candidate]:
         """Return the places at which the cost is lower than at the speeds beside them."""
@@ -131,10 +141,10 @@ class _Scan:
             return []
         costs = np.full(len(speeds), math.inf)
         places = [self.vector] * len(speeds)
-        each = _evaluations(self.forward, self.vector, self.powers, speeds, beginning)
-        for k, (place, at) in enumerate(each):
+        at_speeds = self.forward, self.vector, self.powers, self.scales, speeds, beginning
+        for k, (place, at) in enumerate(_evaluations(*at_speeds)):
             if at is not None:
-                costs[k], places[k] = refitted(self.forward.problem, place, at)
+                costs[k], places[k] = refitted(self.forward.problem, place, at, self.scales)
         padded = np.concatenate([[math.inf], costs, [math.inf]])
         lowest = np.isfinite(costs) & (costs <= padded[:-2]) & (costs < padded[2:])
         lowest &= np.abs(np.log(speeds)) > self.nearest / speeds  # not the answer itself
@@ -206,6 +216,7 @@ def _evaluations(
     forward: ForwardMap,
     vector: Array,
     powers: Powers,
+    scales: FreeScales,
     speeds: Array,
     beginning: Beginning,
 ) -> Iterator[tuple[Array, Evaluation | None]]:
@@ -244,7 +255,8 @@ def _evaluations(
         for _, rows, whole, initial in long if phased else []:
             for number, state in initial.items():
                 place[number] = whole.states[rows[k, 0], state] * grown[state]
-        if ((place < problem.lower) | (place > problem.upper)).any():
+        within = scales.centred(place)
+        if ((within < problem.lower) | (within > problem.upper)).any():
             yield vector, None
             continue
         at = []

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.fitting.free_scales import FreeScales
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation
 
@@ -35,10 +36,13 @@ class Candidate:
     speed: float = 1.0
 
 
-def refitted(problem: Problem, place: Array, at: Evaluation) -> tuple[float, Array]:
+def refitted(
+    problem: Problem, place: Array, at: Evaluation, scales: FreeScales | None = None
+) -> tuple[float, Array]:
     """Return the predicted cost after one step from a place, and the step's end.
 
-    It is a Gauss-Newton step in logarithms, damped by springs.
+    It is a Gauss-Newton step in logarithms, damped by springs. The end is centred along the free
+    scales, if given.
     """
     size = np.where(place != 0, place, 1.0)
     jacobian = at.jacobian * size
@@ -46,11 +50,12 @@ def refitted(problem: Problem, place: Array, at: Evaluation) -> tuple[float, Arr
     matrix = np.concatenate([jacobian, math.sqrt(STIFFNESS) * np.eye(n)])
     right = -np.concatenate([at.residuals, np.zeros(n)])
     if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
-        return math.inf, place
+        return math.inf, np.clip(place, problem.lower, problem.upper)
     move = np.clip(np.linalg.lstsq(matrix, right, rcond=None)[0], -LONGEST, LONGEST)
     along = jacobian @ move
     cost = at.cost + float(at.residuals @ along + 0.5 * along @ along)
     if abs(cost) <= ROUNDING * float(at.residuals @ at.residuals):
         cost = math.inf  # no more than the rounding of its terms
     end = np.where(place != 0, place * np.exp(move), move)
+    end = end if scales is None else scales.centred(end)
     return cost, np.clip(end, problem.lower, problem.upper)

@@ -75,7 +75,7 @@ def distinct_solutions(
     starts += [start for start in polished if start.index not in known]
     ends = sorted(
         (s for s in starts if s.status is Status.CONVERGED and math.isfinite(s.cost)),
-        key=lambda s: (s.cost, s.index),
+        key=lambda s: (s.index not in better, s.cost, s.index),
     )
     distinct: list[Start] = [best]
     hits = [0]
@@ -95,7 +95,10 @@ def distinct_solutions(
             hits.append(1)
     solutions = []
     choice = UNDECIDED
-    for start, count in list(zip(distinct, hits, strict=True))[:MAX_SOLUTIONS]:
+    # Many ends along one ridge do not take the places of optima that were polished.
+    kept = list(zip(distinct, hits, strict=True))[:MAX_SOLUTIONS]
+    kept[1:] = sorted(kept[1:], key=lambda pair: (pair[0].cost, pair[0].index))
+    for start, count in kept:
         if start is best:
             evaluation: Evaluation | Failure = answer.evaluation
         else:
