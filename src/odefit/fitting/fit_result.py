@@ -289,7 +289,7 @@ def _known_count(state: FitState) -> FitState:
 )
 def _count(state: FitState) -> FitState:
     complete, solutions = indistinguishable_solutions(state.answer, state.solutions, state.control)
-    return with_mirrors(replace(state, complete=complete, solutions=solutions))
+    return with_mirrors(replace(state, complete=complete, solutions=solutions), state.solutions)
 
 
 def _unique(state: FitState) -> bool:

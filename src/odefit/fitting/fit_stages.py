@@ -225,6 +225,22 @@ def carried_out(stages: Iterable[Stage], state: FitState) -> FitState:
     return state
 
 
+def repeated(state: FitState, better: Answer, first: str, last: str) -> FitState:
+    """Return the state after the stages from one to another, by name, for a better answer."""
+    names = [stage.name for stage in STAGES]
+    state = replace(
+        state,
+        outcome=better,
+        local=None,
+        uncertainty=None,
+        goodness=None,
+        misfit=None,
+        outliers=(),
+        complete=None,
+    )
+    return carried_out(STAGES[names.index(first) : names.index(last) + 1], state)
+
+
 def _after(stage: Stage, state: FitState) -> FitState:
     """Return the state after a stage."""
     control = state.control
