@@ -29,3 +29,18 @@ def test_no_limit_stands_beside_an_answer_that_nothing_can_beat(done: bool) -> N
     )
     assert status is (Status.CONVERGED if done else Status.TIME_LIMIT)
     assert (LIMIT in message) is not done
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_gradient_left_over_says_nothing_against_an_answer_that_nothing_can_beat(
+    done: bool,
+) -> None:
+    at = np.array([1.0])
+    one = Start(0, at, at, 0.0, Status.CONVERGED, "", 1, 0.0, 0.0)
+    estimate = Estimate((one,), Status.CONVERGED, "one start ends here", sufficient=True)
+    last = "no smaller step improves the fit"
+    status, message, _ = ending(
+        estimate, last, None, polish=True, done=done, optimal=False, early=False, corroborated=True
+    )
+    assert status is (Status.CONVERGED if done else Status.NOT_CONVERGED)
+    assert (last in message) is not done

@@ -102,7 +102,7 @@ def ending(
         status, message = Status.CONVERGED, estimate.finding or message
     elif improved:
         status = Status.CONVERGED
-    elif polish and status is Status.CONVERGED and optimal is False:
+    elif polish and status is Status.CONVERGED and optimal is False and not done:
         status = Status.TIME_LIMIT if early else Status.NOT_CONVERGED
         message = f"{message}; {last}"
     if misfit is None or not misfit.unfit(corroborated):

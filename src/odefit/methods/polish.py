@@ -35,6 +35,11 @@ UNKNOWNS_TO_A_COST = 4.0
 """Number of unknowns whose sensitivities take as long to be integrated as the states: 2 to 7, as
 measured on cascades and published models of 25 to 1,000 unknowns."""
 
+FINEST = 1e-12
+"""Relative tolerance at which an end is integrated that reproduced the data in the search, but does
+not at full accuracy. A chaotic system enlarges the errors of an integration by orders of magnitude,
+and the search may have used a more accurate engine."""
+
 MAX_ENDS = 8  # number of ends of starts tried as the answer, the best first
 
 
@@ -111,7 +116,17 @@ def answer_by(
         answered = _answer_at(forward, better, estimate, late)
         if isinstance(answered, Failure) and better is not end:
             answered = _answer_at(forward, end, estimate, late)
+        if end.exact and isinstance(answered, Answer) and not _exact(answered):
+            finer = _answer_at(forward.with_accuracy(FINEST), end, estimate, late)
+            if isinstance(finer, Answer) and finer.evaluation.cost < answered.evaluation.cost:
+                answered = finer
     return answered
+
+
+def _exact(answer: Answer) -> bool:
+    """Return whether an answer reproduces the data to rounding, as integrated at last."""
+    tolerance = CostTolerance.of(answer.forward)
+    return tolerance.squares is None or answer.evaluation.cost <= tolerance.absolute
 
 
 def _answer_at(forward: ForwardMap, end: Start, estimate: Estimate, late: bool) -> Answer | Failure:
@@ -175,4 +190,4 @@ def _improved(forward: ForwardMap, end: Start, control: Control) -> Start:
         except CutOffError:
             return end
     # A method's own cost may differ from that of the integrated trajectories.
-    return end if again.status is Status.FAILED else again
+    return end if again.status is Status.FAILED or (end.exact and not again.exact) else again

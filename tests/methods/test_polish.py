@@ -1,0 +1,41 @@
+"""The answer of a search: an end that reproduces the data to rounding stays, others improve."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odefit import ForwardMap, library
+from odefit.methods.estimate import Estimate, Start, Status
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.polish import Answer, answer_by
+from odefit.methods.running.control import Control
+
+TRUTH = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0, "x": 0.0, "y": 0.1, "px": 0.56, "py": 0.1}
+
+
+def answered(exact: bool) -> tuple[Answer, ForwardMap]:
+    """Return the answer from the truth of a chaotic system, integrated by the implicit engine."""
+    problem = library.load("henon-heiles")
+    vector = problem.vector(TRUTH)
+    forward = ForwardMap(problem, "bdf")
+    end = Start(0, vector, vector, 0.0, Status.CONVERGED, "", 1, 0.0, 0.0, exact=exact)
+    estimate = Estimate((end,), Status.CONVERGED, "")
+    found = answer_by(forward, end, estimate, Control(), True)
+    assert isinstance(found, Answer)
+    return found, forward
+
+
+def test_an_exact_end_stays_and_is_integrated_more_finely() -> None:
+    found, forward = answered(exact=True)
+    assert found.start.exact
+    assert np.array_equal(found.start.vector, forward.problem.vector(TRUTH))
+    coarse = forward.cost(found.start.vector)
+    assert coarse > CostTolerance.of(forward).absolute
+    assert found.evaluation.cost < 1e-2 * coarse
+    assert found.forward.cost(found.start.vector) < 1e-2 * coarse
+
+
+def test_an_end_with_residuals_is_improved() -> None:
+    found, forward = answered(exact=False)
+    assert found.evaluation.cost < forward.cost(forward.problem.vector(TRUTH))
+    assert not np.array_equal(found.start.vector, forward.problem.vector(TRUTH))
