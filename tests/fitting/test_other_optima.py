@@ -17,7 +17,7 @@ from odefit.common.arrays import Array
 from odefit.fitting.fit_result import result_of
 from odefit.fitting.fit_stages import Wishes
 from odefit.fitting.optimum_search import OptimumSearch
-from odefit.fitting.other_optima import _for_ends, _for_places
+from odefit.fitting.other_optima import _limited
 from odefit.methods.estimate import Status
 from odefit.methods.running.control import Control
 from odefit.reporting.notices import notice_sentence
@@ -149,8 +149,7 @@ def test_a_search_that_ended_at_its_limit_leaves_time_for_the_stages_after_its_o
     ended = SingleShooting().solve(problem, Control(jobs=1))
     control = Control(jobs=1).ending_in(1000.0)
     late = replace(ended, status=Status.TIME_LIMIT)
-    for share in (_for_places(control, late), _for_ends(control, late)):
-        assert share.seconds_left == pytest.approx(600.0, abs=5.0)
+    assert _limited(control, late).seconds_left == pytest.approx(600.0, abs=5.0)
     settled = replace(ended, status=Status.CONVERGED)
-    assert _for_places(control, settled) is _for_ends(control, settled) is control
-    assert _for_places(Control(jobs=1), late).deadline is None
+    assert _limited(control, settled) is control
+    assert _limited(Control(jobs=1), late).deadline is None

@@ -35,6 +35,9 @@ EVALUATIONS = 15
 SHARE, LEAST = 0.1, 300
 """Share of the fit's evaluations allowed for refits, and the number always allowed."""
 
+SHARE_OF_TIME = 0.25
+"""Share of the time that is left for refits."""
+
 DIP = 0.05
 """Largest deviance above that of the worse solution, relative to the limit, of the way between
 solutions of one hill."""
@@ -55,7 +58,11 @@ def with_hills(state: FitState) -> FitState:
     limit = deviance.limit(state.wishes.level)
     if not (np.isfinite(limit) and deviance.variance > 0):
         return state
-    walker = _Walker(forward, state.control, sum(s.evaluations for s in state.estimate.starts))
+    walker = _Walker(
+        forward,
+        state.control.with_share(SHARE_OF_TIME),
+        sum(s.evaluations for s in state.estimate.starts),
+    )
     separate: list[Solution] = several[:1]
     joined: list[Solution] = []
     slack, most = (part * limit * deviance.variance for part in (0.5 * DIP, MOST_RISE))

@@ -51,8 +51,8 @@ MANY_SENSITIVITIES = 1e5
 """Sensitivities of states, in all conditions, above which nothing begins after a time limit."""
 
 SHARE_OF_TIME = 0.6
-"""Share of the seconds until integrations are cut off for places that follow from an answer, and of
-those until the limit for ends of a search that has not converged."""
+"""Share of the seconds until integrations are cut off for all optima, after a search that has not
+converged."""
 
 ANSWERS = 3
 """Most answers, each better than the one before, from which other optima are looked for."""
@@ -75,9 +75,10 @@ def with_other_optima(state: FitState) -> FitState:
     Places where other optima lie follow from the answer, and so from a new one as well.
     """
     level, answer, cut = state.wishes.level, state.answer, False
+    control = _limited(state.control, state.estimate)
     known: tuple[Start, ...] = ()
     for _ in range(ANSWERS):
-        others = other_optima(answer, state.estimate, level, state.control, known)
+        others = other_optima(answer, state.estimate, level, control, known)
         cut = cut or others.cut
         polished = others.optima
         first = _preferred(answer, others)
@@ -211,7 +212,6 @@ def other_optima(
         return OtherOptima(tuple(known), {}, True)
     share = SHARE * sum(start.evaluations for start in estimate.starts)
     search = OptimumSearch(answer, deviance, limit, control, known)
-    search.control = control if large else _for_places(control, estimate)
 
     def fits(cost: float) -> bool:
         return deviance.at(cost) <= SURE * limit
@@ -234,7 +234,7 @@ def other_optima(
         last = k + 1 >= len(better) and (place in better or place.speed < 1.0)
         if last and _preferred(answer, optima) is not None:
             return optima  # faster motions take longer, and follow from the new answer
-    search.control, search.left = _for_ends(control, estimate), max(LEAST, share)
+    search.left = max(LEAST, share)
     for end in () if known else _ends(estimate):
         height = deviance.at(end.cost)
         if height > (limit if end.status is Status.CONVERGED else REACH * limit):
@@ -248,10 +248,10 @@ def other_optima(
     return OtherOptima(search.optima, speeds, search.cut)
 
 
-def _for_places(control: Control, estimate: Estimate) -> Control:
-    """Return the control for places that follow directly from the answer.
+def _limited(control: Control, estimate: Estimate) -> Control:
+    """Return the control of the search for other optima.
 
-    They are worth the seconds from the limit to the cut-off, of which a part remains for the stages
+    It is worth the seconds from the limit to the cut-off, of which a part remains for the stages
     that assess the optima.
     """
     if control.deadline is None:
@@ -260,11 +260,6 @@ def _for_places(control: Control, estimate: Estimate) -> Control:
     if estimate.status is not Status.CONVERGED or limited.seconds_left > control.seconds_left:
         return limited
     return control  # a limit that takes this verdict has to be over
-
-
-def _for_ends(control: Control, estimate: Estimate) -> Control:
-    """Return the control for ends of the search, with a part of the time that is left."""
-    return control if estimate.status is Status.CONVERGED else control.with_share(SHARE_OF_TIME)
 
 
 def _ends(estimate: Estimate) -> list[Start]:
