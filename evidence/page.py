@@ -64,8 +64,7 @@ class Results:
         lines = [_line(self.head), f"|{'|'.join(rules)}|", *map(_line, self.rows)]
         link = f"[{name}.csv](../../evidence/results/pages/{name}.csv)"
         made = self.facts["made"]
-        words = f"Results: {link}, "
-        words += f"made {made}" if made != commits.UNKNOWN else "date not recorded"
+        words = f"{link}, {made.removeprefix('on ') if made != commits.UNKNOWN else 'no date'}"
         if reason := self.facts.get(OLDER):
             words += f". Not made again: {reason.rstrip('.')}"
         return "\n" + "\n".join(lines) + f"\n\n*{words}.*\n\n"
