@@ -76,7 +76,7 @@ def test_a_table_is_recorded_and_written_as_it_was(tmp_path: Path) -> None:
     page.write_text(renewed(page, results), encoding="utf-8")
     text = page.read_text(encoding="utf-8")
     assert first_table(text) == first_table(TABLE)
-    assert f"page/one.csv), made {facts['made']}.*" in text
+    assert f"page/one.csv), {facts['made'].removeprefix('on ')}.*" in text
     assert stale(pages, results) == []
 
     # A figure that is changed in the page alone, a table by hand and an unused file are told.
