@@ -37,7 +37,7 @@ def problem_of(source: str, name: str) -> tuple[Mapping[str, Any], Problem, Arra
     return plain, problem, np.clip(values, problem.lower, problem.upper)
 
 
-def told_apart(source: str, problem: str, name: str) -> list[str]:
+def distinguishable(source: str, problem: str, name: str) -> list[str]:
     """What differs between a problem and a guise of it, apart from the time on a busy machine."""
     plain = plain_problem(source, problem)
     guise = GUISES[name](plain, np.random.default_rng(3))
@@ -72,7 +72,7 @@ def test_the_objective_at_a_point_is_that_of_the_plain_problem(name: str) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["states in other units", "a state of other sign", "other names"])
 def test_the_answer_of_a_fit_is_that_of_the_plain_problem(name: str) -> None:
-    assert not told_apart("published", "BoxBOD", name)
+    assert not distinguishable("published", "BoxBOD", name)
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_the_answer_of_a_fit_is_that_of_the_plain_problem(name: str) -> None:
     ],
 )
 def test_more_answers_are_those_of_the_plain_problem(source: str, problem: str, name: str) -> None:
-    assert not told_apart(source, problem, name)
+    assert not distinguishable(source, problem, name)
 
 
 def test_what_differs_is_told() -> None:

@@ -53,7 +53,7 @@ def agreeing_with_bounds(
         tried = [answer_by(forward, end, estimate, control, polish) for end in ends]
         agreeing = [t for t in tried if isinstance(t, Answer) and not contradiction(bounds, t)]
         if agreeing:
-            best = _told(min(agreeing, key=lambda t: t.evaluation.cost))
+            best = _with_objective(min(agreeing, key=lambda t: t.evaluation.cost))
             more = [] if best.start.index < len(estimate.starts) else [best.start]
             warning = (
                 f"{wrong[0].upper()}{wrong[1:]}: it was integrated wrongly. The answer was "
@@ -67,7 +67,7 @@ def agreeing_with_bounds(
     return answer, replace(estimate, certificate=None), warning
 
 
-def _told(answer: Answer) -> Answer:
+def _with_objective(answer: Answer) -> Answer:
     """Return an answer whose start has the objective of its evaluation."""
     evaluation = answer.evaluation
     start = replace(answer.start, objective=evaluation.objective, cost=evaluation.cost)

@@ -23,7 +23,7 @@ def assess_certificate(c: Certificate | None) -> Certificate | None:
     sentence = (
         f"No values within {within(c.assumed)} have an objective below {rounded_down(c.lower)} in "
         f"the problem {'as' if c.discretised else 'in'} {c.scope}; "
-        f"{_found(c.upper)} was found there"
+        f"{_best_found(c.upper)} was found there"
     )
     if c.closed and c.upper - c.lower <= c.negligible:
         sentence += f", equal for practical purposes (they differ by {c.upper - c.lower:.2g})"
@@ -36,7 +36,7 @@ def assess_certificate(c: Certificate | None) -> Certificate | None:
     return replace(c, sentence=sentence)
 
 
-def _found(upper: float) -> str:
+def _best_found(upper: float) -> str:
     return f"{upper:.6g}" if math.isfinite(upper) else "nothing"
 
 

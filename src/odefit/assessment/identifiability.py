@@ -80,7 +80,7 @@ class PointFinding:
         For each unknown, whether it is determined, and whether it changes any prediction;
         shape (n,).
     errors
-        The standard errors to expect, shape (n,), infinite where there is none.
+        The standard errors to expect, shape (n,), infinite without one.
     """
 
     vector: Array

@@ -247,9 +247,9 @@ class Uncertainty:
     keys
         The unknowns, n of them.
     standard_errors
-        Standard errors in natural units, shape (n,), NaN where there is none.
+        Standard errors in natural units, shape (n,), NaN without one.
     intervals
-        Confidence intervals in natural units, shape (n, 2), NaN where there are none.
+        Confidence intervals in natural units, shape (n, 2), NaN without one.
     covariance, correlation
         Covariances and correlations, shape (n, n), NaN in rows of unknowns without standard error.
     level
@@ -272,8 +272,8 @@ class Uncertainty:
         noise that is correlated in time was allowed for.
     degrees_by_key
         By key, degrees of freedom where the noise is estimated, since observables with noise of
-        their own do not tell alike of all unknowns. For the factor of a standard deviation they
-        are those of its chi-square distribution. Elsewhere there are none.
+        their own carry different information on each unknown. For the factor of a standard
+        deviation they are those of its chi-square distribution. Other unknowns have no entry.
     corrected_noise
         By key, estimated noise parameters corrected for the unknowns that were fitted beside
         them: S/(n - p) instead of S/n. The estimate is the maximum of the likelihood.

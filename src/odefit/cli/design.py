@@ -173,7 +173,7 @@ def run(options: argparse.Namespace) -> int:
     from odefit.result.designs import design
 
     plan = design(problem, values, result=result, **arguments)
-    return _told(plan, options)
+    return _write(plan, options)
 
 
 def _source(options: argparse.Namespace) -> tuple[Problem | Result, Result | None]:
@@ -194,7 +194,7 @@ def _other(options: argparse.Namespace) -> Problem | Result:
     return loaded(options.against, options)
 
 
-def _told(plan: Design, options: argparse.Namespace) -> int:
+def _write(plan: Design, options: argparse.Namespace) -> int:
     """Write the files of a design, and print it; return the exit status."""
     write_and_show(
         [

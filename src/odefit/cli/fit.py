@@ -25,8 +25,8 @@ from odefit.cli.shared import (
     loaded,
     logged,
     progress_line,
+    report_later,
     signals_heeded,
-    told_later,
 )
 from odefit.cli.unknowns import PROPOSE, add_unknowns, with_unknowns
 from odefit.common.errors import InputError
@@ -158,7 +158,7 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
     chosen_options["bounds"] = PROPOSE if PROPOSE in options.bounds else None
     method = configured(options.method, chosen_options, options.set)
     problem = with_unknowns(loaded(options.problem, options), options)
-    with told_later([], "printing warnings"):
+    with report_later([], "printing warnings"):
         print_warnings(problem.warnings)  # before the fit, which may take long
     checkpoint = options.checkpoint
     temporary = checkpoint is None and options.json is not None
@@ -196,9 +196,9 @@ def _fit(options: argparse.Namespace, signals: Interruption) -> int:
     try:  # write files before printing, whether or not either fails
         written = _write(result, options, refusals)
     finally:
-        with told_later(refusals, "printing the result"):
+        with report_later(refusals, "printing the result"):
             print_result(result)
-        with told_later(refusals, "printing its notes"):
+        with report_later(refusals, "printing its notes"):
             print_notes(result, printed=problem.warnings)
     if refusals:
         raise InputError(refusals)
@@ -213,12 +213,12 @@ def _write(result: Result, options: argparse.Namespace, refusals: list[str]) -> 
     written = []
     for path in (options.json, options.table):
         if path is not None:
-            with told_later(refusals, f"writing {path}"):
+            with report_later(refusals, f"writing {path}"):
                 result.save(path)
                 written.append(path)
     if options.report is not None:
         if result.solutions:
-            with told_later(refusals, "the report"):
+            with report_later(refusals, "the report"):
                 result.report(options.report)
                 print(f"report: {options.report}", file=sys.stderr)
         else:

@@ -25,8 +25,8 @@ from odefit.cli.shared import (
     loaded,
     logged,
     progress_line,
+    report_later,
     signals_heeded,
-    told_later,
 )
 from odefit.cli.unknowns import add_unknowns, changed, with_unknowns
 from odefit.common.errors import InputError
@@ -127,16 +127,16 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
     refusals: list[str] = []
     result = result.with_profiles(profiles)
     if options.json is not None:
-        with told_later(refusals, f"writing {options.json}"):
+        with report_later(refusals, f"writing {options.json}"):
             result.save(options.json)
     if options.plot is not None:
-        with told_later(refusals, "the figure"):
+        with report_later(refusals, "the figure"):
             write_figure(profiles.plot(), options.plot)
     if options.report is not None:
-        with told_later(refusals, "the report"):
+        with report_later(refusals, "the report"):
             result.report(options.report)
             print(f"report: {options.report}", file=sys.stderr)
-    with told_later(refusals, "printing the profiles"):
+    with report_later(refusals, "printing the profiles"):
         print_profiles(profiles)
     if refusals:
         raise InputError(refusals)
@@ -150,9 +150,9 @@ def _without(result: Result, reason: str, status: int, options: argparse.Namespa
     print(f"no profiles: {reason}", file=sys.stderr)
     refusals: list[str] = []
     if options.json is not None:
-        with told_later(refusals, f"writing {options.json}"):
+        with report_later(refusals, f"writing {options.json}"):
             result.save(options.json)
-    with told_later(refusals, "printing the result"):
+    with report_later(refusals, "printing the result"):
         print_result(result)
     if refusals:
         raise InputError(refusals)

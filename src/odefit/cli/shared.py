@@ -238,7 +238,7 @@ def check_files(options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def told_later(refusals: list[str], content: str) -> Iterator[None]:
+def report_later(refusals: list[str], content: str) -> Iterator[None]:
     """Add a mistake with a file to `refusals`, so that all other files are still written.
 
     A mistake in odefit does not prevent the rest either. It is reported with `content`, such as
@@ -294,7 +294,7 @@ def check_writable(path: Path | None) -> None:
 
 
 def is_result(path: str | Path) -> bool:
-    """Tell by its name whether a file is a result file."""
+    """Return whether the name of a file is that of a result file."""
     return Path(path).suffix.lower() == ".json"
 
 
@@ -358,10 +358,10 @@ def write_and_show(
     refusals: list[str] = []
     for path, write, content in files:
         if path is not None:
-            with told_later(refusals, content):
+            with report_later(refusals, content):
                 write(path)
                 print(f"written: {path}", file=sys.stderr)
-    with told_later(refusals, "printing"):
+    with report_later(refusals, "printing"):
         show()
     if refusals:
         raise InputError(refusals)

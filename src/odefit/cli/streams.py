@@ -14,7 +14,7 @@ class _Outlet(io.FileIO):
     """A stream that drops output once its reader has gone, as with ``odefit ... | head``.
 
     So a closed pipe or terminal ends only the printing, and a command still writes its files. A
-    full disk is raised once.
+    full disk raises an error once.
     """
 
     gone = False
@@ -44,8 +44,8 @@ class _Aside(_Outlet):
 def prepare_streams(program: bool) -> None:
     """Make standard output and error survive their readers, and output accept any text.
 
-    In a `program`, closed streams are reopened. Otherwise a file would get the number of one, and
-    output of libraries would go there.
+    In a `program`, closed streams are reopened. Otherwise the next file would get the number of
+    a closed stream, and libraries would write their output to it.
 
     On Windows a pipe or a file has the region's encoding, without lines or Greek letters. There a
     question mark is better than a table that cannot be printed.
@@ -87,17 +87,18 @@ def _outliving(stream: io.TextIOWrapper, outlet: _Outlet) -> io.TextIOWrapper:
 
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables with the number of threads of numerical libraries. The first acts on
-solvers, too, for whose large matrices several threads may pay."""
+"""Environment variables with the number of threads of numerical libraries. The first also
+acts on solvers, whose large matrices may benefit from several threads."""
 
 LEAST_FREE = 10_000_000  # bytes of a disk below which it counts as full
 
 
 def spare_bytecode() -> None:
-    """Let Python write no bytecode where a limit on the size of files or a full disk cuts it short.
+    """Keep Python from writing bytecode that a full disk or a limit on file sizes would truncate.
 
-    Python writes what fits, does not notice, and can import that module never again. The first few
-    modules are imported before this is called. CPython 3.14 mends it (issue 126606).
+    Python does not notice that its file is incomplete, and fails at every later import of that
+    module. The first few modules are imported before this call. CPython 3.14 fixes it (issue
+    126606).
     """
     if sys.platform == "win32":
         return
@@ -150,7 +151,7 @@ def spare_threads() -> None:
     """Let linear algebra take one thread unless the user has set a number.
 
     The matrices of a fit are small: several threads wait for each other longer than they compute,
-    and take the processor from worker processes. It has to come before NumPy is imported.
+    and compete with worker processes. Call this before NumPy is imported.
     """
     if not any(name in os.environ for name in THREADS):
         os.environ.update(dict.fromkeys(THREADS[1:], "1"))

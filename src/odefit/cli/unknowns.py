@@ -29,8 +29,8 @@ def add_unknowns(parser: argparse.ArgumentParser) -> None:
         "--bounds",
         "NAME=LOW:HIGH",
         "other bounds, e.g. k=0:1 or k=0: for no upper one; may be repeated. "
-        "'propose' lets a global method accept the bounds that the data suggest where there are "
-        "none",
+        "'propose' lets a global method use bounds that the data suggest for unknowns without "
+        "bounds",
     )
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import gcd, lcm
 
 MAX_RAYS = 200
-"""Largest number of sums with positive weights kept while all of them are sought."""
+"""Largest number of sums with positive weights that the search for all of them keeps."""
 
 MAX_SPECIES = 60
 """Number of species shared by sums above which their weights may be negative."""

@@ -1,4 +1,4 @@
-"""Packages: their versions, and the sentence that an optional one is missing."""
+"""Versions of packages, and the message about an optional package that is missing."""
 
 from __future__ import annotations
 
@@ -79,6 +79,6 @@ def installed_version(package: str) -> str | None:
 
 @cache
 def numeric_versions() -> dict[str, str]:
-    """Return the versions of the packages on which numbers depend, "none" for missing ones."""
+    """Return the versions of packages that affect numerical results, "none" for missing ones."""
     packages = ("odefit", "numpy", "scipy", "heyoka", "casadi", "numba")
     return {name: installed_version(name) or "none" for name in packages}

@@ -37,7 +37,7 @@ def message_of(number: int) -> str:
 
 
 def end_program(number: int, frame: FrameType | None) -> None:
-    """End this program like shells, with status 128 plus the number, and no partial file.
+    """Remove partial files, and end this program with status 128 plus the signal, as shells do.
 
     An exception would be lost in a callback, or change into another one in an import.
     """
@@ -64,7 +64,7 @@ def raise_ended(number: int, frame: FrameType | None) -> None:
 
 
 DEFAULTS = (signal.SIG_DFL, signal.default_int_handler, end_program, raise_ended)
-"""The default handlers, which nobody has set for a purpose."""
+"""The default handlers of Python and of the system."""
 
 
 @contextmanager

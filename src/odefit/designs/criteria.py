@@ -18,7 +18,7 @@ RIDGE = 1e-13
 """Information, relative to the largest, that keeps matrices from being singular."""
 
 SMALL = 1e-60
-"""Information assigned if there is none at all."""
+"""Information assigned where measurements give no information at all."""
 
 HUGE = 1e100
 """The variance of undetermined quantities."""

@@ -27,7 +27,7 @@ Excludes = dict[tuple[Excluded, str], tuple[int, str]]
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class RunInformation:
     """Measurements of each observable of a run at some times.
 
     Attributes
@@ -82,12 +82,14 @@ class InformationMap:
         self.excluded: Excludes = {}
         self._made: dict[object, tuple[ForwardMap, list[Condition], Array]] = {}
 
-    def of(self, runs: Sequence[Run], times: Sequence[Array], vector: Array) -> list[Told]:
+    def of(
+        self, runs: Sequence[Run], times: Sequence[Array], vector: Array
+    ) -> list[RunInformation]:
         """Return the information of measurements in some runs, each at its own increasing times."""
         forward, conditions, mapping = self._prepared(runs)
         extended = mapping @ vector
         return [
-            self._told(forward, condition, run, np.asarray(t, dtype=float), extended, mapping)
+            self._of_run(forward, condition, run, np.asarray(t, dtype=float), extended, mapping)
             for condition, run, t in zip(conditions, runs, times, strict=True)
         ]
 
@@ -169,7 +171,7 @@ class InformationMap:
 
     # Measurements -----------------------------------------------------------------------------
 
-    def _told(
+    def _of_run(
         self,
         forward: ForwardMap,
         condition: Condition,
@@ -177,9 +179,9 @@ class InformationMap:
         times: Array,
         vector: Array,
         mapping: Array,
-    ) -> Told:
+    ) -> RunInformation:
         k, o, n = len(times), len(self.observables), mapping.shape[1]
-        about_times = Told(
+        about_times = RunInformation(
             times,
             np.zeros((k, o), dtype=bool),
             np.zeros((k, o, 2, n)),
@@ -226,7 +228,7 @@ class InformationMap:
 
     def _fill(
         self,
-        about_times: Told,
+        about_times: RunInformation,
         forward: ForwardMap,
         condition: Condition,
         trajectory: Trajectory,

@@ -191,23 +191,23 @@ class Priors:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._given: list[tuple[int, float, float]] = []
+        self._prior_terms: list[tuple[int, float, float]] = []
         for key, prior in problem.priors.items():
             if not prior.plain or prior.mean is None or prior.sd is None:
                 raise InputError(
                     f"the prior of {key}, {prior}: only normal priors in natural units can be "
                     "enclosed; use another method, such as the default, which proves nothing"
                 )
-            self._given.append((problem.keys.index(key), prior.mean, prior.sd))
-        self.size = len(self._given)
+            self._prior_terms.append((problem.keys.index(key), prior.mean, prior.sd))
+        self.size = len(self._prior_terms)
         self.influence = np.zeros((self.size, len(problem.unknowns)))
-        for i, (k, _, _) in enumerate(self._given):
+        for i, (k, _, _) in enumerate(self._prior_terms):
             self.influence[i, k] = 1.0
 
     def of(self, models: Sequence[TaylorModel]) -> Residuals:
         """Return the residuals from Taylor models of the unknowns."""
         residuals = Residuals.zeros(self.size, *models[0].c[:, 0].shape)
-        for i, (k, mean, sd) in enumerate(self._given):
+        for i, (k, mean, sd) in enumerate(self._prior_terms):
             residuals.c[i], residuals.remainder[i] = _standardised(models[k], mean, sd, 8)
         return residuals
 

@@ -10,7 +10,7 @@ import numpy as np
 from odefit.common.arrays import Array, IntArray
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
-from odefit.reporting.curves import fine_times, read_off, spreads_over_decades, told_apart
+from odefit.reporting.curves import distinguishable, fine_times, read_off, spreads_over_decades
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.nodes import Nodes
@@ -82,7 +82,7 @@ class LiveModel:
         key = condition.name, name
         if key not in self._rows:
             series, log_time = condition.series[name], spreads_over_decades(condition.times)
-            self._rows[key] = told_apart(condition.times[series.rows], series.values, log_time)
+            self._rows[key] = distinguishable(condition.times[series.rows], series.values, log_time)
         return self._rows[key]
 
     def curves(

@@ -104,7 +104,7 @@ class Session:
             self._model.curves(vector, [c.name for c in self.problem.conditions], True)
 
     def curves(self, request: Mapping[str, Any]) -> Json:
-        """Return curves at the values of the request, or a sentence on why there are none."""
+        """Return curves at the values of the request, or the reason for a failed simulation."""
         names = self._experiments(request.get("experiments", []))
         objective = bool(request.get("objective", True))
         parts = [part for part in PARTS if part in request.get("parts", PARTS)]
@@ -172,7 +172,7 @@ class Session:
         return sensitivities_data(self.problem, self._model, name, curves)
 
     def plane(self, request: Mapping[str, Any]) -> Json:
-        """Return the vector field of two states over a rectangle, or why there is none."""
+        """Return the vector field of two states over a rectangle, or why it cannot be drawn."""
         condition = self.problem.condition(self._experiments([request.get("experiment")])[0])
         field = self._model.forward.field
         names = (str(request.get("x")), str(request.get("y")))

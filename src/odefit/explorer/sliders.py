@@ -75,7 +75,7 @@ def _slider(unknown: Unknown, span: Range, value: float) -> Slider:
 
 
 def first_values(problem: Problem) -> Array:
-    """Return the guesses, and the middles of the ranges of start values if there are none."""
+    """Return the guesses; without guesses, the middles of the ranges of start values."""
     guesses = guess(problem)
     if guesses is not None:
         return guesses

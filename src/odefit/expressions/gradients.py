@@ -97,7 +97,9 @@ class Gradient:
                     active.add(number)
             stack.append(known[key])
         self._root = stack[0]
-        self._wanted = sorted((name, leaf) for leaf, name in self._leaves if name in self.names)
+        self._named_leaves = sorted(
+            (name, leaf) for leaf, name in self._leaves if name in self.names
+        )
         self._backwards = [o for o in reversed(self._operations) if o.number in active]
 
     def value(self, values: Mapping[str, Any]) -> Any:
@@ -111,7 +113,7 @@ class Gradient:
         be a float.
         """
         node = self._forward(values)
-        if not self._wanted:
+        if not self._named_leaves:
             return node[self._root], {}
         partials = self._pass_back(node, operator.mul)
         if not all(map(_is_finite, partials.values())):
@@ -145,7 +147,7 @@ class Gradient:
                     term = sensitivity if factor is None else product(sensitivity, factor)
                     adjoint[a] = term if adjoint[a] is None else adjoint[a] + term
         # A name that occurs only in conditions has no derivative.
-        by_name = {name: adjoint[leaf] for name, leaf in self._wanted}
+        by_name = {name: adjoint[leaf] for name, leaf in self._named_leaves}
         return {
             name: _ZERO if sensitivity is None else sensitivity
             for name, sensitivity in by_name.items()

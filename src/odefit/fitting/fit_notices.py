@@ -153,9 +153,9 @@ def _weighed_down(outliers: Sequence[Outlier]) -> Notice:
 
 
 def _searched_elsewhere(doubt: Doubt | None, uncertainty: Uncertainty | None) -> list[Notice]:
-    """Return a notice of an answer with lost unknowns and residuals that may not be noise.
+    """Return a notice of an answer with undetermined unknowns and residuals that may not be noise.
 
-    Unknowns that second derivatives determine (:mod:`odefit.assessment.folds`) are not lost.
+    Unknowns that second derivatives determine (:mod:`odefit.assessment.folds`) do not count.
     """
     trouble = {} if uncertainty is None else uncertainty.trouble
     lost = () if doubt is None else doubt.lost

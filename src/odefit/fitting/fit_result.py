@@ -200,7 +200,7 @@ def _curvature(state: FitState) -> FitState:
 
 @stage_on_jacobian("folds", "uncertainty", needs=lambda s: assessed(s) and s.optimal)
 def _folds(state: FitState) -> FitState:
-    """Add intervals by profile where solutions merge, which they do at optima alone."""
+    """Add intervals by profile where solutions merge, which happens only at optima."""
     assert state.uncertainty is not None
     known, doing = (*state.at_answer, state.uncertainty, state.control), "profiling at a fold"
     return replace(state, uncertainty=with_folds(*known, lambda: report(state, doing)))

@@ -126,7 +126,7 @@ class FitState:
 
     @property
     def corroborated(self) -> bool:
-        """True if a search that weighs its evidence has enough, or several methods end there."""
+        """True if the search had enough evidence, or several methods ended at the answer."""
         if self.estimate.sufficient and not self.wishes.given_start:
             return True
         routes = self.estimate.routes

@@ -1,4 +1,4 @@
-"""Proofs of an answer: those that are still wanted, and their effects on a fit."""
+"""Proofs of an answer: those still requested, and their effects on a fit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odefit.result.profiles import Profiles
 
 
 def uncertified(state: FitState) -> bool:
-    """Return whether bounds have yet to be proved: none are, or a file needs continuous time."""
+    """Return whether bounds have yet to be proved, or proved in continuous time for a file."""
     if not answered(state) or not state.wishes.certify:
         return False
     proof = state.estimate.certificate

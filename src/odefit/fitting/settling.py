@@ -1,4 +1,4 @@
-"""The measurement that would tell several solutions that fit apart, as a fact of the fit."""
+"""The measurement that would distinguish several solutions that fit, as a fact of the fit."""
 
 from __future__ import annotations
 

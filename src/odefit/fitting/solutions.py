@@ -96,9 +96,9 @@ def distinct_solutions(
     solutions = []
     choice = UNDECIDED
     # Many ends along one ridge do not take the places of optima that were polished.
-    kept = list(zip(distinct, hits, strict=True))[:MAX_SOLUTIONS]
-    kept[1:] = sorted(kept[1:], key=lambda pair: (pair[0].cost, pair[0].index))
-    for start, count in kept:
+    listed = list(zip(distinct, hits, strict=True))[:MAX_SOLUTIONS]
+    listed[1:] = sorted(listed[1:], key=lambda pair: (pair[0].cost, pair[0].index))
+    for start, count in listed:
         if start is best:
             evaluation: Evaluation | Failure = answer.evaluation
         else:

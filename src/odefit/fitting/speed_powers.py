@@ -104,7 +104,7 @@ def speed_powers(forward: ForwardMap, vector: Array) -> Powers | None:
 
 
 def _period(times: Array, values: Array, slopes: Array) -> float:
-    """Return the mean distance of the times at which values rise through zero; or not a number."""
+    """Return the mean distance of the times at which values rise through zero, or NaN."""
     from scipy.interpolate import CubicHermiteSpline
 
     roots = CubicHermiteSpline(times, values, slopes).roots(extrapolate=False)

@@ -109,7 +109,7 @@ class IncrementalShooting(LocalMethod):
             if fitted.status is Status.FAILED or not math.isfinite(fitted.cost):
                 break
             vector = fitted.vector
-        # A search that is told to stop still evaluates its point: the best so far.
+        # A search that has to stop still evaluates its point: the best so far.
         end = self.final.run(forward, index, vector, control)
         return replace(
             end,

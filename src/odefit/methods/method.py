@@ -26,7 +26,7 @@ class Method(Protocol):
     """
 
     start_option: ClassVar[str] = ""
-    """The option with the method's own start values; empty if there is none."""
+    """The option with the method's own start values; empty without one."""
 
     @property
     @abstractmethod

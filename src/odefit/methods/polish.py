@@ -64,7 +64,7 @@ class Answer:
 
 
 def answer(problem: Problem, estimate: Estimate, control: Control, polish: bool) -> Answer | None:
-    """Return the best end of `estimate` that can be evaluated; None if there is none.
+    """Return the best end of `estimate` that can be evaluated, or None.
 
     With `polish` it is improved until no step gains anything.
     """

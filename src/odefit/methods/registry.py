@@ -67,7 +67,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "elements": Option("number of finite elements in each experiment", "N", int),
     "bounds": Option(
-        "accept the bounds that the data suggest where there are none", choices=("propose",)
+        "use bounds that the data suggest for unknowns without bounds", choices=("propose",)
     ),
 }
 """Options of the command line that belong to methods, by the field that each sets."""

@@ -66,7 +66,7 @@ def with_guess(problem: Problem, vector: Array) -> Problem:
 
 
 def chosen(problem: Problem, values: Mapping[str, float] | None, seed: int = 0) -> Array:
-    """Return the start values of a single start: the guess, or a first sample if there is none.
+    """Return the start values of a single start: the guess, or else a first sample.
 
     Values by name in `values` replace those; names other than unknowns are ignored.
     """

@@ -150,7 +150,7 @@ class Condition:
 
     @property
     def end(self) -> float:
-        """The last finite data time; t0 if there is none."""
+        """The last finite data time; t0 without one."""
         finite = self.times[np.isfinite(self.times)]
         return float(finite[-1]) if len(finite) else self.t0
 

@@ -66,7 +66,7 @@ def with_habits(
         @functools.wraps(function)
         def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
             if unknown := [name for name in kwargs if name not in known]:
-                raise InputError(_said(owner, name, known, habits) for name in unknown)
+                raise InputError(_remark(owner, name, known, habits) for name in unknown)
             return function(*args, **kwargs)
 
         return called
@@ -74,7 +74,7 @@ def with_habits(
     return decorated
 
 
-def _said(owner: str, name: str, known: frozenset[str], habits: Mapping[str, str]) -> str:
+def _remark(owner: str, name: str, known: frozenset[str], habits: Mapping[str, str]) -> str:
     hint = f"; write {habits[name]}" if name in habits else did_you_mean(name, known - {"self"})
     return f"odefit.{owner} has no argument {name!r}{hint}"
 

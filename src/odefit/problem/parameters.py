@@ -23,7 +23,7 @@ class Parameter:
     Attributes
     ----------
     lower, upper
-        Bounds; infinite where there are none.
+        Bounds; infinite without one.
     guess
         The start value.
     scale

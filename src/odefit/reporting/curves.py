@@ -208,8 +208,8 @@ def _other_lines(
     return [line.observables for line in lines if not isinstance(line, Failure)]
 
 
-def told_apart(times: Array, values: Array, log_time: bool = False) -> IntArray:
-    """Return the rows of measurements that a panel can show apart, one for each small cell.
+def distinguishable(times: Array, values: Array, log_time: bool = False) -> IntArray:
+    """Return the rows of measurements that a panel can show separately, one for each small cell.
 
     All rows are returned unless there are many.
     """

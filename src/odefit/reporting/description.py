@@ -78,7 +78,7 @@ def print_description(problem: Problem, seed: int = 0, console: Console | None =
         console.print(part, highlight=False)
     forward = ForwardMap(problem)
     analysis = local_identifiability(forward, seed)
-    for part in _found(problem, forward, analysis):
+    for part in _findings(problem, forward, analysis):
         console.print(part, highlight=False)
 
 
@@ -312,7 +312,7 @@ def _structure(
     yield from _section("What the equations can tell (perfect data)", parts)
 
 
-def _found(
+def _findings(
     problem: Problem, forward: ForwardMap, analysis: Identifiability
 ) -> Iterator[RenderableType]:
     yield from _section(

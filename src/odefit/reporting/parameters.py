@@ -316,7 +316,7 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
 
 
 def _corrected(corrected: float, value: float, std_error: float, remark: Note) -> Note:
-    """Return the remark on a noise that is too small as estimated, before what else there is."""
+    """Return the remark on a noise estimate that is too small, followed by other remarks."""
     # rounded like the estimate beside it, and left out where both then look alike
     shown, shown_value = (to_decade(v, decade_for(value, std_error)) for v in (corrected, value))
     rest = str(remark)

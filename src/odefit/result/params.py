@@ -29,7 +29,7 @@ class ParameterEstimate:
     vary
         Whether it was estimated.
     min, max
-        Its bounds, infinite where there are none; both the value itself where it is fixed.
+        Its bounds, infinite without one; both the value itself where it is fixed.
     init_value
         Its guess; None where the problem gives none.
     correl
@@ -37,7 +37,7 @@ class ParameterEstimate:
     unit
         Its unit; empty where the problem gives none.
     note
-        The reason for a missing number, or a word of caution; empty if there is none.
+        The reason for a missing number, or a word of caution; empty without one.
     """
 
     name: str

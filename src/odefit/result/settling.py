@@ -21,7 +21,7 @@ ASSUMED_NOISE = 0.05
 
 @dataclass(frozen=True)
 class Settling(Settlement):
-    """A :class:`~odefit.designs.settling.Settlement` that is shown as a sentence."""
+    """A :class:`~odefit.designs.settling.Settlement` that prints as a sentence."""
 
     def __str__(self) -> str:
         from odefit.reporting.designs.discrimination import settling_sentence

@@ -42,7 +42,7 @@ class Solution:
     log_likelihood
         The logarithm of the likelihood, where the noise is given or estimated.
     hits
-        The number of starts that ended here; 0 if the equations have told of it.
+        The number of starts that ended here; 0 for a solution that follows from the equations.
     nodes
         The points at which its trajectories begin anew, if no single integration can follow
         them, or if it satisfies conditions beside the data.
@@ -126,7 +126,7 @@ class ResultData:
     solutions
         Every distinct solution found, the best first; any sequence of solutions may be given.
     starts
-        What became of each start.
+        The end of each start.
     assessment
         What is proved of the answer.
     uncertainty
@@ -184,7 +184,7 @@ class ResultData:
             object.__setattr__(self, "notices", (other,) * len(self.warnings))
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse an attribute that there is not, and name the one that has its meaning here."""
+        """Refuse an unknown attribute, and name the one with its meaning here."""
         if name in NAMES_HERE:
             raise AttributeError(f"a result has no {name!r}; there is {NAMES_HERE[name]}")
         return object.__getattribute__(self, name)  # raises what it would have raised

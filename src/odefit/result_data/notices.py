@@ -13,7 +13,7 @@ class NoticeKind(StrEnum):
     PROBLEM = "problem"
     """A remark on the problem, in ``text``."""
     START = "start"
-    """A remark on the values from which the fit went on, in ``text``."""
+    """A remark on the start values of a fit that continues another, in ``text``."""
     INTEGRATION = "integration"
     """A remark on the engines or the states, in ``text``."""
     RUN = "run"
@@ -55,13 +55,13 @@ class NoticeKind(StrEnum):
     SOLUTIONS_CUT = "solutions cut"
     """A limit or an interruption ended the search for other solutions that fit."""
     SETTLED_BY = "settled by"
-    """The measurement that would tell solutions that fit apart: ``time``, ``sd`` of the
+    """The measurement that would distinguish solutions that fit: ``time``, ``sd`` of the
     measurement, predictions as ``solution 1`` and so on, their least ``distance`` in standard
     deviations; ``assumed`` is 1 for an assumed noise; names are the observable, the experiment and
     the unit of time."""
     SEARCHED_ELSEWHERE = "searched elsewhere"
-    """Unknowns (names) are lost at an answer that misses the data, and ``starts`` from wider ranges
-    found nothing better; ``p`` is that of the residuals."""
+    """The answer misses the data and leaves unknowns (names) undetermined. ``starts`` from wider
+    ranges found nothing better; ``p`` is that of the residuals."""
     STARTS_FAILED = "starts failed"
     """Some starts failed: ``failed`` of ``starts``; the first reason is in ``text``."""
     STAGE_FAILED = "stage failed"
@@ -69,7 +69,7 @@ class NoticeKind(StrEnum):
     ENDED_EARLY = "ended early"
     """A limit or an interruption has ended the fit; the name is its cause."""
     OTHER = "other"
-    """A sentence of a file that was written before files held facts."""
+    """A sentence from a file older than the facts."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Checks that the numbers of a result agree with each other: its file may come from a stranger."""
+"""Checks that the numbers of a result file agree with each other: it may not be trustworthy."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from odefit.common.arrays import Array
 from odefit.result_data import ResultData, Solution, values_at
 
 CLOSENESS = 1e-9
-"""Relative difference up to which a value is that which the unknowns give: other versions of NumPy
-may differ in the last digit."""
+"""Relative difference up to which a value agrees with the one computed from the unknowns: other
+versions of NumPy may differ in the last digit."""
 
 REPEATED = (
     "objective", "log_likelihood", "measure", "values", "parameters", "initial", "noise", "problem",
 )  # fmt: skip
-"""Keys of a file that repeat what other parts of it say."""
+"""Keys of a file that repeat values of other keys."""
 
 
 def check_shapes(result: ResultData) -> None:
-    """Check that arrays are as long as there are unknowns; a ValueError has the place."""
+    """Check that arrays are as long as there are unknowns; a ValueError names the place."""
     n, u = len(result.problem.keys), result.uncertainty
     shapes: list[tuple[str, Array, tuple[int, ...]]]
     shapes = [(f"solutions[{i}].vector", s.vector, (n,)) for i, s in enumerate(result.solutions)]
@@ -41,7 +41,7 @@ def check_shapes(result: ResultData) -> None:
 
 
 def check_values(result: ResultData) -> None:
-    """Check that each solution has the values of its unknowns; a ValueError has the place."""
+    """Check that each solution has the values of its unknowns; a ValueError names the place."""
     for i, solution in enumerate(result.solutions):
         place = f"solutions[{i}]"
         if not np.isfinite(solution.vector).all():
@@ -53,9 +53,9 @@ def check_values(result: ResultData) -> None:
 
 
 def check_repeated(read: Mapping[str, Any], again: Mapping[str, Any]) -> None:
-    """Check that what a file repeats is what it says elsewhere.
+    """Check that repeated values in a file agree with those of its other keys.
 
-    `again` is made of the result that the file holds; a ValueError has the key of a difference.
+    `again` is computed from the result in the file; a ValueError names the key of a difference.
     """
     for key in REPEATED:
         if key in read and read[key] != again.get(key):

@@ -51,20 +51,20 @@ KEYS = (
     "problem_definition",
 )
 """The keys of a file, in their order. Those that are no attributes of :class:`ResultData` repeat
-other values, for whoever reads the file without odefit."""
+other values, for programs that read the file without odefit."""
 
 OPTIONAL_KEYS = (
     *(f.name for f in fields(ResultData) if f.metadata.get("optional", False)),
     "measure",
     "values",
 )
-"""Keys that a file leaves out where there is nothing to say."""
+"""Keys that a file omits if they would be empty."""
 
 BY_KEY = ("standard_errors", "intervals")
 """Parts of the uncertainty that are written by the key of the unknown, to be looked up there."""
 
 ENUMERATIONS: tuple[type[Enum], ...] = (Status, Trouble, Verdict, NoticeKind)
-"""Enumerations of which files hold the values; other values are refused."""
+"""Enumerations whose values files hold; other values are refused."""
 
 _EQUAL_SOLUTIONS = re.compile(
     r"(\d+) different solutions fit equally well; they differ in (.*?)\. The estimates"
@@ -72,10 +72,10 @@ _EQUAL_SOLUTIONS = re.compile(
 """The warning of several equally good solutions in files of odefit 0.1 without ``notices``."""
 
 MAX_SIZE = 200_000_000
-"""Bytes of a file: ten thousand starts of a hundred unknowns have a fifth."""
+"""Largest size of a file in bytes, five times that of ten thousand starts of 100 unknowns."""
 
 MAX_KEYS, MAX_VALUES = 1_000_000, 20_000_000
-"""Keys of all objects of a file, and commas."""
+"""Largest number of keys of all objects of a file, and of commas."""
 
 REMEDY = (
     "the file is damaged or not a result of odefit; write it again with --json or result.save()"
@@ -110,7 +110,7 @@ def read_result(path: str | Path) -> ResultData:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; a key that occurs twice is a ValueError."""
+    """Return an object of JSON; a key that occurs twice raises a ValueError."""
     content = dict(pairs)
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -203,9 +203,9 @@ def from_mapping(data: Any, source: str = "result") -> ResultData:
 
 
 def notices_of_sentences(result: ResultData) -> tuple[Notice, ...]:
-    """Return the facts of the warnings of a file that was written before files held facts.
+    """Return the facts in the warnings of a file from before files held facts.
 
-    Only those are read out of the sentences that tables and reports depend on.
+    Only the facts that tables and reports depend on are read from the sentences.
     """
     bad = "" if result.goodness is None else result.goodness.sentence
 
@@ -258,8 +258,8 @@ def _in_order(uncertainty: Any) -> Any:
 def _converter() -> Converter:
     """Return the rules by which values become plain, and come back.
 
-    cattrs goes through the dataclasses and keeps the place of what is wrong; the rules say how
-    numbers and arrays are written, and that nothing is taken for what it is not.
+    cattrs walks through the dataclasses and records the place of each mistake. The rules define how
+    numbers and arrays are written, and refuse values of another type.
     """
     from cattrs import Converter, cols, gen
 
@@ -316,7 +316,7 @@ def _converter() -> Converter:
 
 
 def _only(kind: type, words: str, read: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return `read` for values of one kind alone; true and false are no whole numbers."""
+    """Return `read` restricted to one type of values; true and false are not integers."""
 
     def guarded(value: Any, target: Any) -> Any:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -327,7 +327,7 @@ def _only(kind: type, words: str, read: Callable[[Any, Any], Any]) -> Callable[[
 
 
 def plain_number(value: float) -> float | str | None:
-    """Return a number as JSON has it: None where it is not a number, infinity as a text."""
+    """Return a number for JSON: None for NaN, and infinities as texts."""
     if math.isfinite(value):
         return float(value)
     return None if math.isnan(value) else "inf" if value > 0 else "-inf"
@@ -365,7 +365,7 @@ def _shown(value: Any) -> str:
 
 
 def _first(error: Exception) -> str:
-    """Return the first mistake as it follows the name of a file: its place, and the reason."""
+    """Return the place of the first mistake and the reason, as messages give them."""
     from cattrs import (
         BaseValidationError,
         ClassValidationError,
@@ -393,7 +393,7 @@ def _first(error: Exception) -> str:
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Write a file so that nobody ever sees half of it; an :class:`InputError` says why not."""
+    """Write a file completely or not at all; an :class:`InputError` has the reason."""
     target = Path(path)
     raw = content.encode() if isinstance(content, str) else content
     try:

@@ -62,7 +62,7 @@ class Blocks:
         return next((b for b in self.blocks if index in b.places), None)
 
     def only(self, vector: Array) -> Block | None:
-        """Return the only block in which a vector differs from the answer; None if there is none.
+        """Return the only block in which a vector differs from the answer, or None.
 
         Differences by rounding do not count.
         """

@@ -142,12 +142,12 @@ def test_a_worker_without_a_parcel_gets_it_and_each_is_sent_once_to_each() -> No
     class Forgetful(Fake):
         def reply(self, function: Any, arguments: Any) -> Any:
             if self.batches % 4 == 0:
-                worker._kept.clear()
+                worker._parcels.clear()
             return function(*arguments)
 
     found, _ = done(Forgetful(), 12)
     assert found == EXPECTED
-    worker._kept.clear()
+    worker._parcels.clear()
     _, workers = done(Fake(), 300, offset=101)
     parcels = worker.Parcel.of(partial(base, 101)), worker.Parcel.of(squared)
     assert workers.carried == 3 * sum(len(p.content) for p in parcels)

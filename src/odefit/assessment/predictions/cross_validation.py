@@ -162,10 +162,12 @@ def cross_validated(
 
 def without(problem: Problem, left: Mapping[tuple[str, str], BoolArray]) -> Problem:
     """Return the problem without some measurements, by experiment and observable."""
-    return _kept(problem, {key: ~mask for key, mask in left.items()}, others=True)
+    return _with_measurements(problem, {key: ~mask for key, mask in left.items()}, others=True)
 
 
-def _kept(problem: Problem, masks: Mapping[tuple[str, str], BoolArray], *, others: bool) -> Problem:
+def _with_measurements(
+    problem: Problem, masks: Mapping[tuple[str, str], BoolArray], *, others: bool
+) -> Problem:
     """Return the problem with these measurements, and all `others` not mentioned."""
 
     def changed(condition: Condition) -> Condition:
@@ -275,7 +277,7 @@ def _fold(
     none = np.zeros(0)
     if end.status is Status.FAILED or not math.isfinite(end.cost):
         return Fold(name, (), (), none, none, none, none, end.vector, end.message or "no fit")
-    part = _kept(forward.problem, left, others=False)
+    part = _with_measurements(forward.problem, left, others=False)
     residuals = residuals_by(forward.of(part), end.vector)
     if isinstance(residuals, Failure):
         return Fold(name, (), (), none, none, none, none, end.vector, str(residuals))

@@ -23,7 +23,7 @@ class SideCheckpoint:
         self._added: dict[str, Side] = {}
 
     def find(self, task: Task, vector: Array) -> Side | None:
-        """Return a finished side of a profile at this optimum; None if there is none."""
+        """Return a finished side of a profile at this optimum, or None."""
         name = _name(task, vector)
         if name in self._added:
             return self._added[name]

@@ -138,7 +138,7 @@ class JointProblem:
     def evaluate(
         self, coordinates: Straightened, unknowns: Array, nodes: Array, choice: EngineChoice
     ) -> Joint | str:
-        """Return residuals and continuity conditions at a point, or why there are none."""
+        """Return residuals and continuity conditions at a point, or why they are missing."""
         shooting, small = self._shooting, self._small
         with np.errstate(all="ignore"):
             vector = coordinates.natural(unknowns)
@@ -222,7 +222,7 @@ class JointProblem:
         return float(np.linalg.norm(jacobian, 2)) if np.isfinite(jacobian).all() else math.inf
 
     def finer(self, at: Joint) -> list[Array] | None:
-        """Return node times with all intervals of large growth halved; None if there are none."""
+        """Return node times with all intervals of large growth halved, or None."""
         node_times = []
         for k, times in enumerate(self.times):
             least = SHORTEST * (times[-1] - times[0])

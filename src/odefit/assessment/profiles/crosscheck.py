@@ -59,7 +59,7 @@ def refutation(
     origins: Sequence[str],
     logarithmic: bool,
 ) -> tuple[int, str] | None:
-    """Return the fit that refutes the limit of a side, and the reason; None if there is none.
+    """Return the fit that refutes the limit of a side, and the reason, or None.
 
     The arguments are those of :func:`contradicted`.
     """

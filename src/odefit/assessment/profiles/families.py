@@ -85,7 +85,7 @@ class Family(Protocol):
         """True if points lie exactly at the requested values."""
 
     def first(self) -> Point | str:
-        """Return the point of the optimum, or why there is none."""
+        """Return the point of the optimum, or why it is missing."""
 
     def point(self, near: Sequence[Point], at: float, gain: float) -> Point | str:
         """Return the point at a value (or near it for a pulled quantity), or a reason.

@@ -108,14 +108,14 @@ class HeldOnNodes:
         scaling = Scaling.of(self._problem)
         self.lower, self.upper = float(scaling.lower[index]), float(scaling.upper[index])
         self._origin = self._at(self._optimum)
-        self._found: list[NodePoint] = []
+        self._reached: list[NodePoint] = []
 
     def _at(self, vector: Array) -> float:
         value = float(vector[self._index])
         return math.log10(value) if self._logarithmic else value
 
     def first(self) -> NodePoint | str:
-        """Return the point of the optimum, or why there is none."""
+        """Return the point of the optimum, or why it is missing."""
         x = self._optimum
         times = []
         for c in self._problem.conditions:
@@ -204,7 +204,7 @@ class HeldOnNodes:
 
         No unknown is held. At least one point must exist.
         """
-        point = min(self._found, key=lambda p: p.cost)
+        point = min(self._reached, key=lambda p: p.cost)
         released = self._released(point, FIRST_GAIN * self._unit)
         return point.vector if released is None else released
 
@@ -214,7 +214,7 @@ class HeldOnNodes:
         Refits with nothing held begin at the outermost point and at each minimum of the curve whose
         cost is at most `highest`: a side that has passed into another valley shows it there.
         """
-        points = sorted(self._found, key=lambda p: abs(p.at - self._origin))[1:]
+        points = sorted(self._reached, key=lambda p: abs(p.at - self._origin))[1:]
         points = [p for p in points if p.cost <= highest]
         costs = [p.cost for p in points]
         begun = [
@@ -227,7 +227,7 @@ class HeldOnNodes:
         return np.array([f for f in released if f is not None]).reshape(-1, len(self._optimum))
 
     def _released(self, point: NodePoint, gain: float) -> Array | None:
-        """Return the best fit reached from a point with nothing held; None if there is none."""
+        """Return the best fit reached from a point with nothing held, or None."""
         coordinates = Straightened.of(self._problem, point.units)
         minimiser = self._minimiser(point.problem, coordinates, self._everything)
         unknowns = coordinates.of_vector(point.vector)
@@ -344,5 +344,5 @@ class HeldOnNodes:
             bend=bend,
             stiffness=stiffness,
         )
-        self._found.append(node_point)
+        self._reached.append(node_point)
         return node_point

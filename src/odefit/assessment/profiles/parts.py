@@ -88,7 +88,7 @@ class Profile:
         Whether the lower and the upper limit were not compared with other optima, because time ran
         out.
     linear
-        The limits of the interval by linearisation, NaN if there are none.
+        The limits of the interval by linearisation, NaN without one.
     verdict
         The judgement of the profile on the quantity.
     sentence

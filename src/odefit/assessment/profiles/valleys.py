@@ -108,7 +108,7 @@ def lowest_of(
         return float(np.max(sign * (side.at - first), initial=0.0))
 
     def others(side: Side, outward: Array) -> Array:
-        """Return the lowest deviance of all other curves; infinite if there are none."""
+        """Return the lowest deviance of all other curves; infinite without one."""
         lowest = np.full(len(outward), math.inf)
         for other in curves:
             if other is not side:

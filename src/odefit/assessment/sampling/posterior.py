@@ -198,10 +198,10 @@ def sample_posterior(
     if len(others):
         options["others"] = np.array(others)
     stored = opened(control, "chains of a posterior", problem, options)
-    finished = {} if stored is None else _kept_chains(stored, range(chains), draws, len(vector))
+    finished = {} if stored is None else _stored_chains(stored, range(chains), draws, len(vector))
     left = [number for number in range(chains) if number not in finished]
     with running(control), Workers(control) as workers, stored or nullcontext():
-        work = Work(partial(_given, problem), partial(_run_remotely, begin, draws, tune, seed))
+        work = Work(partial(_unchanged, problem), partial(_run_remotely, begin, draws, tune, seed))
 
         def here(number: int) -> tuple[Array, int]:
             rounds = math.ceil((chains - number) / max(workers.number, 1))
@@ -229,7 +229,7 @@ def sample_posterior(
     return _posterior(problem, finished, draws, chains, control, began)
 
 
-def _kept_chains(
+def _stored_chains(
     checkpoint: Checkpoint, chain_numbers: Iterable[int], draws: int, n: int
 ) -> dict[int, tuple[Array, int]]:
     """Return the finished chains in a checkpoint; damaged ones count as not done."""
@@ -249,7 +249,7 @@ def _tell(progress: Callable[[Progress], None] | None, done: int) -> None:
         progress(Progress(done, 0, math.nan, 0, "sampling the posterior, chains"))
 
 
-def _given(problem: Problem) -> Problem:
+def _unchanged(problem: Problem) -> Problem:
     """Return the problem that was sent to a worker process."""
     return problem
 

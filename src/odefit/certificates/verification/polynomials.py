@@ -53,7 +53,7 @@ class Layout:
         """Return where the factors of a product are in another polynomial, as a flat array.
 
         Entry (i, j), shape (size*powers, size*powers), is the place of the factor that maps
-        coefficient j to coefficient i, or the place after the last if there is none.
+        coefficient j to coefficient i, or the place after the last for no factor.
         """
         if powers not in self._tables:
             places = np.full((self.size, powers, self.size, powers), self.size * powers)

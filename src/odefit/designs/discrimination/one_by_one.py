@@ -23,7 +23,7 @@ from odefit.common.errors import InputError
 from odefit.designs.candidates import Pool
 from odefit.designs.discrimination.rivals import Field
 from odefit.designs.exact import Exchange, Limits
-from odefit.designs.information import Told
+from odefit.designs.information import RunInformation
 
 RIDGE = 1e-12
 """Information, relative to the largest, that keeps matrices from being singular."""
@@ -71,7 +71,10 @@ def chosen(pool: Pool, field: Field, limits: Limits) -> tuple[list[int], list[fl
 
 
 def _score(
-    predictions: Sequence[Told], row: int, observed: Sequence[int], covariances: Sequence[Array]
+    predictions: Sequence[RunInformation],
+    row: int,
+    observed: Sequence[int],
+    covariances: Sequence[Array],
 ) -> tuple[float, float]:
     """Return the criterion of a candidate, and its first term."""
     difference = predictions[0].values[row, observed] - predictions[1].values[row, observed]

@@ -80,7 +80,9 @@ def plan_discrimination(
         raise InputError(nothing_to_measure(rivals.right.information))
     if request.criterion is Criterion.BUZZI_FERRARIS:
         design, values = chosen(pool, field, request.limits)
-        return _found(request, known, rivals, pool, field, design, max(values, default=0.0), None)
+        return _design_of(
+            request, known, rivals, pool, field, design, max(values, default=0.0), None
+        )
     closest = Closest(pool, field)
     whole = divided(closest, request.limits.effort)
     if whole.bound <= SAME:
@@ -103,7 +105,7 @@ def plan_discrimination(
     if better is not None:
         pool, field, design, value = better
     along = fine, whole.relative
-    return _found(request, known, rivals, pool, field, design, value, best, along)
+    return _design_of(request, known, rivals, pool, field, design, value, best, along)
 
 
 def _model(problem: Problem, request: Request, known: Knowledge, factors: Sequence[Any]) -> Model:
@@ -128,7 +130,7 @@ def _continuous(pool: Pool, whole: Divided) -> ContinuousDesign:
     return ContinuousDesign(points, runs, math.log(max(whole.value, 1e-300)), excess, pool.count)
 
 
-def _found(
+def _design_of(
     request: Request,
     known: Knowledge,
     rivals: Rivals,

@@ -12,7 +12,7 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError, did_you_mean
 from odefit.designs.candidates import Places, Pool
 from odefit.designs.factors import Factor
-from odefit.designs.information import InformationMap, Told
+from odefit.designs.information import InformationMap, RunInformation
 from odefit.designs.parts import Run
 from odefit.designs.weights import Atoms
 from odefit.problem.problem import Problem
@@ -51,7 +51,9 @@ class Model:
     information: InformationMap
     existing: bool
 
-    def predictions(self, runs: Sequence[Run], times: Sequence[Array], vector: Array) -> list[Told]:
+    def predictions(
+        self, runs: Sequence[Run], times: Sequence[Array], vector: Array
+    ) -> list[RunInformation]:
         """Return the predictions at increasing times of each run."""
         return self.information.of(runs, times, vector)
 
@@ -150,7 +152,7 @@ class Field:
     rows: Array
     pool: Pool
     columns: list[list[int]]
-    first: list[Told]
+    first: list[RunInformation]
 
     def differences(
         self, vector: Array, numbers: Sequence[int] | None = None

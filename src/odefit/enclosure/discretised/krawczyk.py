@@ -397,7 +397,7 @@ def _product(matrices: Array, vectors: Array) -> Array:
 
 
 def _least_solution(matrix: Array, g: Array) -> Array:
-    """Return approximately the least s with ``s >= g + matrix s``; infinite if there is none."""
+    """Return approximately the least s with ``s >= g + matrix s``; infinite without one."""
     size = matrix.shape[1]
     usable: BoolArray = np.all(np.isfinite(matrix), axis=(1, 2))
     usable &= np.isfinite(g).all(axis=1)

@@ -339,7 +339,7 @@ def prior_of_version_1(row: Row, scale: str, issues: Issues) -> dict[str, Any] |
 
 
 def prior_of_version_2(row: Row, issues: Issues) -> dict[str, Any] | None:
-    """Return the prior; None if there is none. The arguments are those for version 1."""
+    """Return the prior, or None. The arguments are those for version 1."""
     kind = _kind(row, "priorDistribution", "priorParameters", VERSION_2_NAMES, issues)
     if kind is None:
         return None
@@ -349,7 +349,7 @@ def prior_of_version_2(row: Row, issues: Issues) -> dict[str, Any] | None:
 def _kind(
     row: Row, column: str, parameters: str, known: Collection[str], issues: Issues
 ) -> str | None:
-    """Return the family named in a row; None if there is none, or an unknown one."""
+    """Return the family named in a row; None without one, or if it is unknown."""
     kind = row.get(column)
     if kind in known:
         return kind

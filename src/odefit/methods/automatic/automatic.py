@@ -15,7 +15,7 @@ from odefit.methods.automatic.algebraic_route import AlgebraicRoute
 from odefit.methods.automatic.doubt import Doubts
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families, Restarts
-from odefit.methods.automatic.message import message_of, told_cause
+from odefit.methods.automatic.message import message_of, named_cause
 from odefit.methods.automatic.parts_apart import fitted_apart
 from odefit.methods.automatic.route_table import MATCHING, SHOOTING, search_routes
 from odefit.methods.automatic.routes import TIME_SHARE, Planned, Seen
@@ -291,7 +291,7 @@ class _AutomaticSearch:
         if end is None:
             limited = self._limited()
             end = SHARPENING.run(self.accurate, best.index, best.vector, limited)
-            end = self._kept(*ended(end, limited), key)
+            end = self._stored(*ended(end, limited), key)
         better = end.cost < SHARPENED * self.accurate.cost(best.vector, UNDECIDED)
         if better or coarse:
             total = best.evaluations + end.evaluations
@@ -339,7 +339,7 @@ class _AutomaticSearch:
                     return
                 position, end, whole = start
                 end = replace(end, index=first + todo[position])
-                waiting[todo[position]] = self._kept(end, whole)
+                waiting[todo[position]] = self._stored(end, whole)
             planned.route.add(waiting[k], planned)
             if planned.base is not None:
                 self.families.add(waiting[k], planned.base, planned.rung > 0)
@@ -349,7 +349,7 @@ class _AutomaticSearch:
         """Return the control of one start, which may take a share of the remaining time."""
         return self.control.with_share(share)
 
-    def _kept(self, end: Start, whole: bool, key: str | None = None) -> Start:
+    def _stored(self, end: Start, whole: bool, key: str | None = None) -> Start:
         """Store a complete start, under a key of its own if need be, and return it."""
         if self.checkpoint is not None and whole:
             if key is None:
@@ -390,7 +390,7 @@ class _AutomaticSearch:
             completeness=self.algebraic.completeness_of(evidence.best),
             evaluate_nodes=_evaluate_nodes,
             routes=tuple(routes),
-            told=told_cause(evidence, cause),
+            told=named_cause(evidence, cause),
             finding=message_of(evidence, routes, None),
             sufficient=(evidence.enough and not evidence.far)
             or (None if self.method.starts else False),

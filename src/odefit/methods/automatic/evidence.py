@@ -143,7 +143,7 @@ class Evidence:
 
     @property
     def unexplained(self) -> bool:
-        """True if the best end is known not to fit, or there is none."""
+        """True if no start has ended, or the best end is known not to fit."""
         return self.best is None or self.fit.explained is False
 
     def status(self, control: Control, enough: bool) -> Status:

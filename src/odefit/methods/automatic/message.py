@@ -30,7 +30,9 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
     missed = [
         r
         for r in whole
-        if not r.hits and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE and not _there(r, evidence)
+        if not r.hits
+        and r.starts - r.failed >= MIN_STARTS_TO_DISAGREE
+        and not _at_answer(r, evidence)
     ]
     sentences = []
     if missed and reached:
@@ -54,18 +56,18 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
             f"{_number(evidence.unseen.alone)} of {evidence.unseen.ends} independent starts that "
             "fit within the noise ended where no other did, so a better optimum may remain unseen"
         )
-    if told_cause(evidence, cause) is not None:
+    if named_cause(evidence, cause) is not None:
         sentences.append(f"{cause} ended the search before the evidence was complete")
     return ". ".join(s[0].upper() + s[1:] if i else s for i, s in enumerate(sentences))
 
 
-def _there(route: Route, evidence: Evidence) -> bool:
+def _at_answer(route: Route, evidence: Evidence) -> bool:
     """Return whether an end of a route is the best one, though none that counts as evidence."""
     highest = max((s.cost for s in evidence.alike), default=-math.inf)
     return route.cost is not None and route.cost <= highest
 
 
-def told_cause(evidence: Evidence, cause: Cause | None) -> Cause | None:
+def named_cause(evidence: Evidence, cause: Cause | None) -> Cause | None:
     """Return the cause of an early end of the search, if :func:`message_of` names it."""
     settled = evidence.enough or (evidence.certain and evidence.converged)
     return None if evidence.best is None or settled else cause

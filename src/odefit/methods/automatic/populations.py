@@ -142,7 +142,7 @@ class _Population:
         self._design = DESIGN + 1000 * index
         self._rng = np.random.default_rng([control.seed, self._design])
         self._lanes = [Lanes(forward.field, c) for c in forward.problem.conditions]
-        self._kept = VariableProjection(forward).remaining
+        self._columns = VariableProjection(forward).remaining
         every = ranges(self._problem)
         self._logarithmic = np.array([r.logarithmic and r.low > 0 for r in every])
         low, high = self._coordinates(np.array([(r.low, r.high) for r in every]).T)
@@ -180,7 +180,7 @@ class _Population:
 
     def best(self) -> list[Array]:
         """Return the best points that differ; none if no trajectory is finite."""
-        places = self._coordinates(self._points)[:, self._kept]
+        places = self._coordinates(self._points)[:, self._columns]
         apart = APART * places.std(axis=0)
         chosen: list[int] = []
         for k in np.argsort(self._costs, kind="stable"):
@@ -227,7 +227,7 @@ class _Population:
 
     def _moved(self) -> Array:
         """Return a move of every point: by a difference of two others, or in one unknown alone."""
-        rng, free, here = self._rng, self._kept, self._coordinates(self._points)
+        rng, free, here = self._rng, self._columns, self._coordinates(self._points)
         first, second = rng.permutation(POPULATION), rng.permutation(POPULATION)
         usual = 2.38 / math.sqrt(2 * len(free)) * np.exp(0.5 * rng.standard_normal(POPULATION))
         lengths = np.where(rng.random(POPULATION) < WHOLE_STEP, 1.0, usual)

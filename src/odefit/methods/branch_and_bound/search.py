@@ -78,7 +78,7 @@ class TreeCheckpoint:
         self._checkpoint = checkpoint
 
     def resume(self, tree: Tree | RegionTree) -> SearchState | None:
-        """Let `tree` continue from the file; return the state of its search, None if there is none.
+        """Let `tree` continue from the file; return the state of its search, or None.
 
         Raises InputError for a damaged record: the remaining nodes would prove too much.
         """

@@ -101,8 +101,8 @@ class Misfit:
         if count > 1:
             alike, pulls, them = f"{count} values look like outliers", "they pull", "them"
         sentence = (
-            f"{alike}: {some}; noise explains the others, but {pulls} the estimates, and intervals "
-            f"assume that there are none; correct or remove {them}, or give the noise of the "
+            f"{alike}: {some}; noise explains the others. Since {pulls} the estimates, and "
+            f"intervals assume no outliers, correct or remove {them}, or give the noise of the "
             'observable loss = "student" in [noise]'
         )
         return replace(self, sentence=sentence, short=sentence, accepted=True, outliers=outliers)

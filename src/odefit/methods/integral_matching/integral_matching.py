@@ -126,7 +126,11 @@ class IntegralMatching(Method, LocalMethod):
         matching = self.matching(problem)
         if starts is None and not matching.nonlinear and matching.route != "assimilation":
             starts = 1
-        first = None if self.start is None else tuple(self._given(problem, control.seed).tolist())
+        first = (
+            None
+            if self.start is None
+            else tuple(self._start_vector(problem, control.seed).tolist())
+        )
         one = replace(self, starts=None)
         search = MultiStart(one, starts=starts, screening=1, first=first)
         return search.solve(problem, control)
@@ -136,7 +140,9 @@ class IntegralMatching(Method, LocalMethod):
 
         Raises InputError if data are too few to be smoothed, or unusable.
         """
-        return self.matching(problem).match(self._given(problem, seed), Control(seed).should_stop)
+        return self.matching(problem).match(
+            self._start_vector(problem, seed), Control(seed).should_stop
+        )
 
     def standard_errors(
         self, problem: Problem, match: Match, *, samples: int = 100, seed: int = 0
@@ -246,7 +252,7 @@ class IntegralMatching(Method, LocalMethod):
         best = multiple if better else single
         return replace(best, evaluations=single.evaluations + multiple.evaluations)
 
-    def _given(self, problem: Problem, seed: int) -> Array:
+    def _start_vector(self, problem: Problem, seed: int) -> Array:
         """Return the given start values, completed by guesses."""
         _check_names("start", self.start or {}, problem)
         return chosen(problem, self.start, seed)

@@ -116,7 +116,7 @@ class Matching:
             np.zeros((0, len(problem.model.states))) if combinations is None else combinations
         )
         self._segments, self._left_out = smoothed_segments(problem, smoother, measured)
-        self._separable, self._given = separable, linear
+        self._separable, self._stated_linear = separable, linear
 
     @cached_property
     def criterion(self) -> IntegralCriterion:
@@ -140,15 +140,17 @@ class Matching:
             together = together[:n, :n] | np.diag(excluded)
         else:
             together = interactions(problem)[1]
-        if self._given is not None:
-            noise = [k for k in self._given if problem.unknowns[k].kind == "noise"]
-            wrong = noise + [k for k in self._given if together[k, list(self._given)].any()]
+        if self._stated_linear is not None:
+            noise = [k for k in self._stated_linear if problem.unknowns[k].kind == "noise"]
+            wrong = noise + [
+                k for k in self._stated_linear if together[k, list(self._stated_linear)].any()
+            ]
             if wrong:
                 names = ", ".join(problem.keys[k] for k in wrong)
                 raise InputError(
                     f"IntegralMatching, linear: the equations are not linear in {names} together"
                 )
-            return self._given
+            return self._stated_linear
         return linear_unknowns(problem, together)
 
     @cached_property

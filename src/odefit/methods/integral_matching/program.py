@@ -106,7 +106,7 @@ class Program:
         if schedule is None:
             schedule = self._schedules[key] = self._scheduled(key)
         with np.errstate(all="ignore"):
-            values = self._kept(vector)
+            values = self._unchanged(vector)
             self._run(schedule, values)
             self._last = values
             rows = self._rows(schedule, values, len(key))
@@ -119,7 +119,7 @@ class Program:
                 rows = self._rows(schedule, values, len(key))
         return rows
 
-    def _kept(self, vector: Array) -> list[Any]:
+    def _unchanged(self, vector: Array) -> list[Any]:
         """Return the values that are the same as in the last call, and None for the others."""
         values = self._last + self._start[len(self._last) :]
         changed = 0

@@ -101,7 +101,7 @@ class Recorder:
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
-        self._found: dict[tuple[str, tuple[int, ...]], Node] = {}
+        self._by_operation: dict[tuple[str, tuple[int, ...]], Node] = {}
         self._numbers: dict[float, Node] = {}
         self._count = 0
         self.derivatives: dict[tuple[Node, int], Node] = {}
@@ -192,7 +192,7 @@ class Recorder:
 
     def _node(self, operation: str, arguments: tuple[Node, ...], index: int = -1) -> Node:
         key = operation, (index,) if index >= 0 else tuple(a.number for a in arguments)
-        if key not in self._found:
+        if key not in self._by_operation:
             unknowns = 1 << index if index >= 0 else 0
             varies = operation == INTEGRAL
             for argument in arguments:
@@ -202,8 +202,8 @@ class Recorder:
                 node = Node(operation, arguments, None, unknowns, varies, self._next())
             else:
                 node = self._known(self._computed(operation, arguments))
-            self._found[key] = node
-        return self._found[key]
+            self._by_operation[key] = node
+        return self._by_operation[key]
 
     def _computed(self, operation: str, arguments: Sequence[Node]) -> Any:
         values: list[Any] = [a.value for a in arguments]
@@ -288,7 +288,7 @@ class Separated:
 
 
 def derivative(recorder: Recorder, node: Node, unknown: int) -> Node:
-    """Return the derivative of a quantity by an unknown; ``recorder.zero`` if there is none."""
+    """Return the derivative of a quantity by an unknown; ``recorder.zero`` if independent of it."""
     if not node.unknowns >> unknown & 1:
         return recorder.zero
     key = node, unknown

@@ -222,7 +222,7 @@ class _Along:
                 # A piece that lies above the cost here cuts nothing off: the step was too long.
                 if piece.seen_from(x)[0] > here.cost or failed > MOST_FAILED:
                     damping = min(8.0 * max(damping, LEAST_DAMPING), MOST_DAMPING)
-            pieces = _kept([here, piece, *used, *pieces])
+            pieces = _distinct_pieces([here, piece, *used, *pieces])
         return end(f"stopped after {count} evaluations", False)
 
     def _closer(self, here: Piece, far: Sequence[Piece]) -> tuple[list[Piece], int]:
@@ -264,7 +264,7 @@ def _crossing(here: Piece, piece: Piece) -> float:
     return float(np.clip(-constant / linear, LEAST_SHARE, 1.0))
 
 
-def _kept(pieces: Sequence[Piece]) -> list[Piece]:
+def _distinct_pieces(pieces: Sequence[Piece]) -> list[Piece]:
     """Return the first few distinct pieces."""
     distinct: list[Piece] = []
     for piece in pieces:

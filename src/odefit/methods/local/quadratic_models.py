@@ -187,7 +187,7 @@ class BoundedModel(ABC):
     def _wrong(
         self, d: Array, free: BoolArray, solver: _Damped | _Shifted | None, damping: float
     ) -> int | None:
-        """Return the held component whose release lowers the model most; None if there is none."""
+        """Return the held component whose release lowers the model most, or None."""
         inward = self._inward(d, free, solver, damping)
         worst = int(np.argmax(inward)) if len(inward) else 0
         return worst if len(inward) and inward[worst] > self._slack else None

@@ -251,7 +251,7 @@ class MultipleShooting(Method):
     def search(self, problem: Problem) -> MultiStart:
         """Return the search from many starts by which this method solves a problem."""
         refuse_integrated_features(problem, "multiple shooting", on_nodes=True)
-        first = None if self.start is None else tuple(self._given(problem).tolist())
+        first = None if self.start is None else tuple(self._start_vector(problem).tolist())
         forward = ForwardMap(problem, self.integrator)
         _, times = self._search.constraints_and_times(forward)
         sparse = is_sparse(forward, sum(len(t) for t in times))
@@ -266,7 +266,7 @@ class MultipleShooting(Method):
         """
         refuse_integrated_features(problem, "multiple shooting", on_nodes=True)
         forward = ForwardMap(problem, self.integrator)
-        first = self._given(problem) if self.start is not None else guess(problem)
+        first = self._start_vector(problem) if self.start is not None else guess(problem)
         vector = sample(problem, 0, 1, seed)[0] if first is None else first
         shooting, end = self._search.iterated(forward, vector, Control(seed))
         if end.at is None:
@@ -281,7 +281,7 @@ class MultipleShooting(Method):
             shooting=shooting,
         )
 
-    def _given(self, problem: Problem) -> Array:
+    def _start_vector(self, problem: Problem) -> Array:
         """Return the given start values, shape (n,)."""
         # Fixed values are allowed: results contain them too.
         known = {*problem.keys, *problem.parameters, *problem.model.states}

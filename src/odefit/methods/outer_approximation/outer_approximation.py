@@ -390,8 +390,7 @@ class SlaveProblem:
     def confirm(self, answer: Answer) -> Answer | None:
         """Return an answer within the bounds of the states, although it was found without them.
 
-        It is the same answer if that lies within them, else one next to it, or None if there is
-        none.
+        It is the same answer if that lies within them, else the nearest one, or None.
         """
         values, unknowns = answer.values, answer.unknowns
         if values is None or unknowns is None:

@@ -126,7 +126,7 @@ class Reformulation:
         return Affine(self, {number: 1.0})
 
     def auxiliary(self, expression: Affine) -> int:
-        """Return the variable that equals `expression`, creating it if there is none."""
+        """Return the variable that equals `expression`; create it if needed."""
         if expression.variable is not None:
             return expression.variable
         arguments, coefficients = zip(*sorted(expression.coefficients.items()), strict=True)

@@ -95,7 +95,7 @@ class HyperPlanes:
         return points
 
     def add(self, residuals: Array, low: Array, high: Array) -> int:
-        """Add one at each residual's value where there is none; return the number of new ones."""
+        """Add missing planes at the residuals' values; return the number of new ones."""
         new = 0
         contacts = self.contacts(low, high)
         width = (high - low).tolist()

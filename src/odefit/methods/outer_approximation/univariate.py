@@ -72,7 +72,7 @@ class Univariate:
         return self.name == "power"
 
     def image(self, low: float, high: float) -> Ends:
-        """Return bounds of the values on [low, high], :data:`EMPTY` if there are none."""
+        """Return bounds of the values on [low, high]; :data:`EMPTY` outside the domain."""
         low, high = max(low, self.domain[0]), min(high, self.domain[1])
         if low > high:
             return EMPTY

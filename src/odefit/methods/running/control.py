@@ -46,7 +46,7 @@ class Progress:
     done, failed
         Number of finished starts (or units named by `unit`), and of failed ones.
     best
-        Lowest objective (or -2 log L) so far; infinite if there is none.
+        Lowest objective (or -2 log L) so far; infinite without one.
     hits
         Number of starts that reached it; 0 if that is not counted.
     message
@@ -174,7 +174,7 @@ class Control:
 
     @property
     def cause(self) -> Cause | None:
-        """Return the cause of an early end of this run; None if there is none."""
+        """Return the cause of an early end of this run, or None."""
         if isinstance(self.interrupted, Interruption) and self.interrupted.is_set():
             return self.interrupted.cause
         if self.interrupted.is_set():

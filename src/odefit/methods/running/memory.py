@@ -139,7 +139,7 @@ def _groups(root: Path, cgroup: Path) -> Iterator[tuple[Path, str, str, str]]:
 
 
 def _number(path: Path) -> float | None:
-    """Return the number in a file; None if there is none, or a word such as "max"."""
+    """Return the number in a file; None without a file, or for a word such as "max"."""
     try:
         return float(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

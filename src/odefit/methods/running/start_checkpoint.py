@@ -46,7 +46,7 @@ class StartCheckpoint:
             self.put(str(start.index), start)
 
     def find(self, key: str) -> Start | None:
-        """Return the start under a key; None if there is none, or it is damaged."""
+        """Return the start under a key; None if it is missing or damaged."""
         record = self.checkpoint.records.get(key)
         return None if record is None else start_from_json(record, self._unknowns)
 

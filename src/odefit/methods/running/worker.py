@@ -85,12 +85,12 @@ def run_batch(
     those of the two parcels of the :class:`Work`; `parcels` holds those that were sent along.
     """
     with _lock:
-        _kept.update(parcels)
-        while len(_kept) > KEPT_PARCELS:
-            _kept.popitem(last=False)
-        known = {name: _kept[name] for name in names if name in _kept}
+        _parcels.update(parcels)
+        while len(_parcels) > KEPT_PARCELS:
+            _parcels.popitem(last=False)
+        known = {name: _parcels[name] for name in names if name in _parcels}
         for name in known:
-            _kept.move_to_end(name)
+            _parcels.move_to_end(name)
     reply = Reply(
         worker=this_worker(), versions=versions(), outcomes=None, seconds=0.0, cpu_seconds=0.0
     )
@@ -131,7 +131,7 @@ class _Memory(threading.local):
 
 
 _memory = _Memory()
-_kept: OrderedDict[str, bytes] = OrderedDict()
+_parcels: OrderedDict[str, bytes] = OrderedDict()
 _lock = threading.Lock()
 _senders: set[int] = set()
 

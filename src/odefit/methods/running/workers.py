@@ -73,17 +73,17 @@ class Workers:
     """
 
     def __init__(self, control: Control) -> None:
-        self._given = control.executor
+        self._users_executor = control.executor
         self._remarks = control.remarks
         self._processes = installed("loky")
         self._jobs = control.jobs or (self._processes and os.cpu_count()) or 1
-        if self._jobs > 1 and self._given is None and not self._processes:
+        if self._jobs > 1 and self._users_executor is None and not self._processes:
             require("loky")
         self._pool: ProcessPoolExecutor | None = None
         self._spent = 0.0
         self._lost = False
         self._health: tuple[Executor, Health] | None = None
-        self._kept: dict[tuple[int, ...], tuple[tuple[object, ...], Any]] = {}
+        self._made: dict[tuple[int, ...], tuple[tuple[object, ...], Any]] = {}
         self._shares: dict[str, _Share] = {}
         self._sent: dict[int, _Sent] = {}
         self._begins: dict[int, tuple[object, Parcel]] = {}
@@ -98,9 +98,9 @@ class Workers:
     @property
     def number(self) -> int:
         """Number of tasks that run at the same time."""
-        if self._given is None:
+        if self._users_executor is None:
             return self._jobs
-        return self.health(self._given).workers() or self._jobs
+        return self.health(self._users_executor).workers() or self._jobs
 
     def health(self, executor: Executor) -> Health:
         """Return the state of an executor."""
@@ -110,8 +110,8 @@ class Workers:
 
     def executor(self) -> Executor | None:
         """Return the executor for the next task; None for this process."""
-        if self._given is not None:
-            return self._given
+        if self._users_executor is not None:
+            return self._users_executor
         # A task that kills its process may have broken the executor: do not run it here.
         pays = self._jobs > 1 and self._spent > POOL_AFTER_SECONDS
         if self._pool is None and self._processes and (pays or self._lost):
@@ -132,11 +132,11 @@ class Workers:
         """
         if self.lose_own(executor, reason):
             pass
-        elif executor is self._given:
+        elif executor is self._users_executor:
             remark = f"the executor was given up, and the work went on here: {reason}"
             LOGGER.warning(remark)
             self._remarks.append(remark)
-            self._given = None
+            self._users_executor = None
         else:
             return
         self._lost = True
@@ -155,9 +155,9 @@ class Workers:
     def made_once(self, make: Callable[[], T], *of: object) -> T:
         """Return the object that `make` makes of these, made once so that it is sent once."""
         key = tuple(map(id, of))
-        if key not in self._kept:
-            self._kept[key] = of, make()  # holds them, so that their numbers are not reused
-        made: T = self._kept[key][1]
+        if key not in self._made:
+            self._made[key] = of, make()  # holds them, so that their numbers are not reused
+        made: T = self._made[key][1]
         return made
 
     def timed(self, work: Callable[[], T]) -> T:

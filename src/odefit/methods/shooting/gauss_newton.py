@@ -150,7 +150,7 @@ def _impossible(problem: LinearProblem, at: Linearisation, user: UserConstraints
 
 
 class _DampedStep(NamedTuple):
-    """The next point, None if there is none, and the curvature omega of the path to it."""
+    """The next point, or None, and the curvature omega of the path to it."""
 
     at: Linearisation | None
     damping: float

@@ -60,7 +60,7 @@ def place_nodes(problem: Problem, condition: Condition, nodes: GivenNodes, size:
     """
     last = float(condition.times[-1])
     if nodes is not None and not isinstance(nodes, int):
-        return _given(problem, condition, nodes)
+        return _from_user(problem, condition, nodes)
     times = condition.times[(condition.times > condition.t0) & (condition.times < last)]
     if nodes is None:
         measured = condition.size / max(len(condition.times), 1)
@@ -75,7 +75,7 @@ def place_nodes(problem: Problem, condition: Condition, nodes: GivenNodes, size:
     return np.concatenate([[condition.t0], inner])
 
 
-def _given(
+def _from_user(
     problem: Problem, condition: Condition, nodes: Sequence[float] | Mapping[str, Sequence[float]]
 ) -> Array:
     if isinstance(nodes, Mapping):

@@ -360,7 +360,7 @@ def is_sparse(forward: ForwardMap, nodes: int) -> bool:
 
 
 def _followed(forward: ForwardMap, on_nodes: Start, end: IterationEnd) -> Evaluation | None:
-    """Return the single integration that follows an answer on nodes; None if there is none.
+    """Return the single integration that follows an answer on nodes, or None.
 
     If errors grow along the trajectory, as in chaos, the accuracy of the search may not suffice.
     """

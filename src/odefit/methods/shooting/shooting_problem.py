@@ -144,7 +144,7 @@ class ShootingProblem:
                 )
         self.lengths = [len(times) for times in self.node_times]
         self.starts = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.intp)
-        self._kept = [int(self.starts[c] + k) for c, k in positions]
+        self._positions = [int(self.starts[c] + k) for c, k in positions]
         self._chains: Chains | None = None
         self.evaluations = 0
 
@@ -175,7 +175,7 @@ class ShootingProblem:
         return solutions
 
     def linearise(self, point: Point, choice: EngineChoice = UNDECIDED) -> Linearisation | Failure:
-        """Return F and its derivatives at `point`, or the reason why there are none."""
+        """Return F and its derivatives at `point`, or why they are missing."""
         self.evaluations += 1
         # Steps that end at a bound may miss it by rounding.
         inside = np.clip(point.coordinates, self.scaling.lower, self.scaling.upper)
@@ -199,7 +199,7 @@ class ShootingProblem:
                 else self.starts[s.condition] + self.maps[s.condition].interval[s.times]
                 for s in sources
             ]
-            self._chains = Chains(self.lengths, size, n, np.concatenate(row_nodes), self._kept)
+            self._chains = Chains(self.lengths, size, n, np.concatenate(row_nodes), self._positions)
         nodes = np.array(point.nodes)
         nodes[self.chains.firsts] = [s.first_node for s in solutions]
         ends = np.concatenate([s.ends for s in solutions])

@@ -201,7 +201,7 @@ def solve_locally(
 
 
 def start_early(solver: Solver) -> None:
-    """Start the process of this thread, if there is none and `solver` will soon need it."""
+    """Start the process of this thread if `solver` will soon need it."""
     if _runs_in_kept_process(solver):
         _of_thread.process()
 

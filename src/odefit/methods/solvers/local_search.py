@@ -147,7 +147,7 @@ class LocalSearch(LocalMethod):
 
     def discretisation(self, forward: ForwardMap) -> Discretisation:
         """Return the problem on the initial mesh, which is built once for a forward map."""
-        by_mesh = _kept.setdefault(forward, {})
+        by_mesh = _discretisations.setdefault(forward, {})
         key = (self.scheme, self.mesh)
         if key not in by_mesh:
             mesh = DataMesh(self.mesh.steps) if isinstance(self.mesh, AdaptiveMesh) else self.mesh
@@ -260,7 +260,7 @@ def _exact(forward: ForwardMap) -> bool:
     return forward.gaussian and all(p.gaussian for p in forward.problem.priors.values())
 
 
-_kept: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
+_discretisations: WeakKeyDictionary[ForwardMap, dict[Any, Discretisation]] = WeakKeyDictionary()
 """Discretisations in use, so that all starts of a fit share them."""
 
 

@@ -191,12 +191,12 @@ class _Space:
 
     def __init__(self, a: Assembly, variables: IntArray, instance: Instance) -> None:
         self._a = a
-        self._own: list[int] = variables.tolist()
+        self._variables: list[int] = variables.tolist()
         self._start = a.start(instance)
         self.refusal: Exception | None = None
         self.likelihood = a.likelihood
         open_ends = [
-            k for k in self._own if not (np.isfinite(a.lower[k]) and np.isfinite(a.upper[k]))
+            k for k in self._variables if not (np.isfinite(a.lower[k]) and np.isfinite(a.upper[k]))
         ]
         points = [k for k in open_ends if k < a.at_points]
         if points or any(
@@ -215,10 +215,10 @@ class _Space:
 
     def variables(self) -> list[tuple[float, float, str]]:
         a = self._a
-        return [(float(a.lower[k]), float(a.upper[k]), f"v{k}") for k in self._own]
+        return [(float(a.lower[k]), float(a.upper[k]), f"v{k}") for k in self._variables]
 
     def start(self) -> list[float]:
-        return [float(self._start[k]) for k in self._own]
+        return [float(self._start[k]) for k in self._variables]
 
     def objective(self, w: Sequence[Any]) -> Any:
         return reduce(add, self._a.objective_terms(w, MaingoAlgebra()))
@@ -233,7 +233,7 @@ class _FullSpace(_Space):
     def evaluate(self, variables: list[Any]) -> tuple[Any, list[Any], list[Any]]:
         a = self._a
         w: list[Any] = a.lower.tolist()
-        for k, variable in zip(self._own, variables, strict=True):
+        for k, variable in zip(self._variables, variables, strict=True):
             w[k] = variable
         outputs = [w] + [
             [o for instance in a.evaluated(b, w, MaingoAlgebra()) for o in instance]
@@ -260,7 +260,7 @@ class _FullSpace(_Space):
 
     def point(self, x: Array) -> tuple[Array, Array]:
         w = self._a.lower.copy()
-        w[self._own] = x
+        w[self._variables] = x
         return self._a.unpack(w)
 
 

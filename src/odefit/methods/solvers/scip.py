@@ -147,7 +147,7 @@ class _StandardErrorFilter:
             if self._users == 1:
                 sys.stderr.flush()
                 self._log = tempfile.TemporaryFile()
-                self._kept = os.dup(2)
+                self._stderr = os.dup(2)
                 os.dup2(self._log.fileno(), 2)
 
     def __exit__(self, *_: object) -> None:
@@ -156,8 +156,8 @@ class _StandardErrorFilter:
             if self._users:
                 return
             sys.stderr.flush()
-            os.dup2(self._kept, 2)
-            os.close(self._kept)
+            os.dup2(self._stderr, 2)
+            os.close(self._stderr)
             self._log.seek(0)
             lines = self._log.read().decode("utf-8", errors="replace").splitlines(keepends=True)
             self._log.close()
@@ -217,7 +217,7 @@ class _Model:
             except (KeyError, ValueError, TypeError) as error:
                 raise InputError(f"SCIP: option {option} = {value!r} is not accepted") from error
         self.proved: float | None = None
-        self._given: list[tuple[Any, float]] = []  # the start, variable by variable
+        self._start_values: list[tuple[Any, float]] = []  # the start, variable by variable
         self._build()
 
     def _build(self) -> None:
@@ -227,7 +227,7 @@ class _Model:
             for low, high in zip(a.lower.tolist(), a.upper.tolist(), strict=True)
         ]
         if self._start is not None:
-            self._given += zip(self._w, self._start.tolist(), strict=True)
+            self._start_values += zip(self._w, self._start.tolist(), strict=True)
         known = a.known(self._w)
         outputs = [self._w, *(self._outputs(b, known) for b in a.discretisation.blocks)]
         for low, high, parts in a.rows():
@@ -267,7 +267,7 @@ class _Model:
             self.model.addCons(variable == expression)
             lifted.append(variable)
             if values is not None:
-                self._given.append((variable, float(values[number])))
+                self._start_values.append((variable, float(values[number])))
         return lifted
 
     def _defined(self, evaluate: Callable[[], list[Any]]) -> list[Any]:
@@ -298,7 +298,7 @@ class _Model:
         self.model.addCons(self._scip.quicksum(t / self.scale for t in total) <= top)
         self.model.setObjective(top)
         if self._start is not None:
-            self._given.append((top, self._start_objective() / self.scale * (1 + 1e-9)))
+            self._start_values.append((top, self._start_objective() / self.scale * (1 + 1e-9)))
 
     def _packed_start(self) -> Array | None:
         i = self._instance
@@ -335,9 +335,9 @@ class _Model:
         model.setParam("limits/gap", limits.gap)
         gap = max(limits.absolute_gap / self.scale, self._solver.resolution)
         model.setParam("limits/absgap", gap)
-        if self._given:
+        if self._start_values:
             solution = model.createSol()
-            for variable, value in self._given:
+            for variable, value in self._start_values:
                 model.setSolVal(solution, variable, value)
             model.addSol(solution)
         if self._progress is not None:

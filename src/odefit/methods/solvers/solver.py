@@ -88,7 +88,7 @@ class Answer:
         ``SOLVED``: a local optimum for a local solver, one proved global within the gap for a
         global one. ``LIMIT``: stopped by a limit.
     values, unknowns
-        The best point found, feasible or (local solvers) the last; None if there is none.
+        The best point found, feasible or (local solvers) the last, or None.
     objective
         The objective there without penalties: the sum of squared weighted residuals, and twice the
         logarithms of unknown standard deviations; NaN without a point.
@@ -151,7 +151,7 @@ class Solver(Protocol):
 
 Progress = Callable[[Array | None, Array | None, float | None], None]
 """A function that is called with the best point so far (values at points and unknowns, None if
-unchanged) and with the lower bound, None if there is none."""
+unchanged) and with the lower bound, or None."""
 
 
 @runtime_checkable

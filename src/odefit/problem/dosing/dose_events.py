@@ -64,7 +64,7 @@ class DoseEvents:
         self._model, self._doses, self._issues = model, doses, issues
         self._initial, self._columns = initial, columns
         self._states = list(model.ode)
-        self._given = 0
+        self._dose_count = 0
         self.infusions: dict[str, str] = {}
 
     def find_infusions(self, records: Sequence[Record], taken: set[str]) -> None:
@@ -152,9 +152,9 @@ class DoseEvents:
                 record.place, "ADDL asks for additional doses, but II, their interval, is empty"
             )
             return []
-        self._given += record.additional + 1
-        if self._given > MAX_DOSES:
-            if self._given - record.additional - 1 <= MAX_DOSES:
+        self._dose_count += record.additional + 1
+        if self._dose_count > MAX_DOSES:
+            if self._dose_count - record.additional - 1 <= MAX_DOSES:
                 self._issues.error(
                     record.place,
                     f"with the doses of ADDL = {record.additional:g} there are more than "

@@ -73,7 +73,7 @@ def _placeholder(
     too.
     """
     known = {*model.ode, *model.constants, *model.inputs, *model.observables}
-    covariates = dict.fromkeys(_wanted(experiment, model, tables) - known, 0.0)
+    covariates = dict.fromkeys(_needed_columns(experiment, model, tables) - known, 0.0)
     return replace(
         experiment,
         name=experiment.name or "subjects",
@@ -93,7 +93,7 @@ def _with_own_names(
     """Return an experiment with columns renamed as the equations need."""
     used = used_columns(model)
     if experiment.long:
-        used |= _wanted(experiment, model, tables) - ROLES.keys()  # covariates
+        used |= _needed_columns(experiment, model, tables) - ROLES.keys()  # covariates
     columns = {n: c for n, c in experiment.columns.items() if n in used}
     table = as_table(experiment.data)
     if not columns or table is None:
@@ -124,7 +124,7 @@ def _with_own_names(
     )
 
 
-def _wanted(
+def _needed_columns(
     experiment: Experiment, model: Model, tables: Mapping[str, Mapping[str, Any]]
 ) -> set[str]:
     """Return the names in expressions that a column may supply."""
@@ -207,7 +207,7 @@ class _Subjects:
         parameters, initial = tables["parameters"], tables["initial"]
         place = f"{experiment_place(experiment.name or experiment.source or 'data')} doses"
         doses = as_doses(experiment.doses, list(model.ode), place, issues)
-        names = _wanted(experiment, model, tables)
+        names = _needed_columns(experiment, model, tables)
         self._taken = {*names, *parameters, *model.ode, *model.algebraic, *model.constants}
         self._taken |= {*model.observables, *model.inputs}
         self._table = LongTable(experiment, model, names, issues)

@@ -131,7 +131,7 @@ class Translator:
 
     def _applied(self, node: Any, function: str, arguments: list[Term]) -> Term:
         if function == "function":
-            return self._own(node.getName(), arguments)
+            return self._user_function(node.getName(), arguments)
         if function == "log" and arguments:  # base, x; the default base is 10
             x = arguments[-1]
             if len(arguments) == 1:
@@ -141,7 +141,7 @@ class Translator:
             return applied("root", arguments[::-1])
         return applied(function, arguments)
 
-    def _own(self, name: str, arguments: list[Term]) -> Term:
+    def _user_function(self, name: str, arguments: list[Term]) -> Term:
         definition = self.functions.get(name)
         if definition is None:
             raise ExpressionError(f"the function '{name}' is not defined")

@@ -219,7 +219,7 @@ class SizeAlgebra:
         The exponential of each is a quantity with a size of its own.
         """
         product = ONE
-        found: dict[str, Logarithm] = {}
+        logarithms: dict[str, Logarithm] = {}
         for term in argument.terms:
             names = [n for n, power in term.exponents.items() if power]
             value = term.sign * math.exp(min(term.constant, 700.0)) * factor
@@ -230,12 +230,14 @@ class SizeAlgebra:
                 return None
             if term.exponents[names[0]] != 1.0 or not NATURAL[0] <= abs(value) <= NATURAL[1]:
                 return None
-            own = Logarithm(f"exponential of {names[0]}", abs(value))
-            found[names[0]] = own = self.logarithms.get(names[0], own)
-            product = product.plus(Monomial(0.0, {own.quantity: 1.0}), value / own.factor)
-        if not found:
+            logarithm = Logarithm(f"exponential of {names[0]}", abs(value))
+            logarithms[names[0]] = logarithm = self.logarithms.get(names[0], logarithm)
+            product = product.plus(
+                Monomial(0.0, {logarithm.quantity: 1.0}), value / logarithm.factor
+            )
+        if not logarithms:
             return None
-        self.logarithms |= found
+        self.logarithms |= logarithms
         self._factors(argument)
         return product
 

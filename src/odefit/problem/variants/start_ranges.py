@@ -279,7 +279,7 @@ class _Ranges:
     def _of_logarithm(self, unknown: Unknown, low: float, high: float) -> Range | None:
         """Return the range of an unknown without bounds that is the logarithm of a rate or size.
 
-        Beyond a bound that excludes the usual values there is none.
+        The range is None if a bound excludes the usual values.
         """
         exponential = self._sizes.unknowns[unknown.kind, unknown.name].exponential
         if exponential is None or (math.isfinite(low) and math.isfinite(high)):

@@ -1,4 +1,4 @@
-"""Designs that discriminate between two models, and measurements that settle several solutions."""
+"""Designs that discriminate between models, and measurements that distinguish solutions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _deviations(distance: float) -> str:
 
 
 def rivalry_lines(design: DesignData, rivalry: Rivalry) -> Iterator[str]:
-    """Yield the predictions of both models, and whether a measurement is expected to tell much."""
+    """Yield the predictions of both models, and whether a measurement can distinguish them."""
     width = max((len(m.observables) for m in design.measurements), default=1)
     largest = math.exp(design.value)
     if design.criterion is Criterion.BUZZI_FERRARIS and largest <= width * (1 + 1e-9):
@@ -52,7 +52,7 @@ def rivalry_lines(design: DesignData, rivalry: Rivalry) -> Iterator[str]:
 
 
 def rivalry_mapping(rivalry: Rivalry) -> dict[str, Any]:
-    """Return two models for a JSON file."""
+    """Return the comparison of two models for a JSON file."""
     return {
         "models": list(rivalry.models),
         "distance": plain(rivalry.distance),

@@ -60,7 +60,7 @@ REASONS = {
 
 TIMES_IN_WORDS = {1: "", 2: " twice", 3: " three times", 4: " four times"}
 
-MAX_TOLD = 6
+MAX_NAMED = 6
 """Number of intervals that the first sentence mentions."""
 
 
@@ -74,15 +74,15 @@ def design_sentence(design: DesignData) -> str:
     known = [i for i in design.intervals if not any(math.isnan(v) for v in i.after)]
     if not known:
         return f"Measuring {measurements} is best; the widths of intervals depend on the noise."
-    shown = known[:MAX_TOLD]
-    narrowed = [i for i in shown if _had_ends(i)]
+    shown = known[:MAX_NAMED]
+    narrowed = [i for i in shown if _has_interval_before(i)]
     parts = []
     if narrowed:
         first, *rest = (f"{i.key} from {_ends(i.before)} to {_ends(i.after)}" for i in narrowed)
         parts.append(joined([f"narrows the interval of {first}", *(f"that of {r}" for r in rest)]))
-    if new := [i for i in shown if not _had_ends(i)]:
+    if new := [i for i in shown if not _has_interval_before(i)]:
         parts.append(f"determines {joined([f'{i.key} within {_ends(i.after)}' for i in new])}")
-    more = f" ({len(known) - MAX_TOLD} more below)" if len(known) > MAX_TOLD else ""
+    more = f" ({len(known) - MAX_NAMED} more below)" if len(known) > MAX_NAMED else ""
     sentence = f"Measuring {measurements} {', and '.join(parts)}{more}"
     without = [d.sentence.rstrip(".") for d in design.directions]
     if without:
@@ -305,7 +305,7 @@ def _where(run: Run, runs: Sequence[Run]) -> str:
     )
 
 
-def _had_ends(interval: PlannedInterval) -> bool:
+def _has_interval_before(interval: PlannedInterval) -> bool:
     """Return whether there is an interval without the measurements, perhaps one-sided."""
     return any(math.isfinite(v) for v in interval.before)
 

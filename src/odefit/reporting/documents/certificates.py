@@ -10,7 +10,7 @@ from odefit.common.errors import counted
 
 
 def verdict_text(verdict: Verdict, document: Document, *, compared: bool) -> str:
-    """Return what the verification of a certificate has shown; `compared` with a problem."""
+    """Return the result of the verification of a certificate, if `compared` with a problem."""
     if verdict.holds:
         box = {u["name"]: (u["lower"], u["upper"]) for u in document.statement["unknowns"]}
         about = "the given problem" if compared else "the problem that it states"

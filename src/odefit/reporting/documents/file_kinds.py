@@ -37,7 +37,7 @@ def suffix_of(
 ) -> str:
     """Return the suffix of a file, which determines its format.
 
-    ``known`` holds the formats by suffix; Any other suffix raises an :class:`InputError`, whose
+    ``known`` holds the formats by suffix. Any other suffix raises an :class:`InputError`, whose
     message ``content`` and ``instead`` complete.
     """
     suffix = Path(path).suffix.lower()

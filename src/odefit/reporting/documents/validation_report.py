@@ -51,9 +51,9 @@ Found = ValidationData | CrossValidationData
 
 
 def write_validation_report(validation: Found, path: str | Path, date: str | None = None) -> None:
-    """Write a report in the format that the name of its file tells.
+    """Write a report in the format of its suffix.
 
-    `date` is that of the report, today without it. Raises InputError for another suffix, a missing
+    `date` is that of the report, by default today. Raises InputError for another suffix, a missing
     package, and a file that cannot be written.
     """
     suffix = check_report(path)

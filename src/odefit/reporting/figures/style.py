@@ -240,7 +240,7 @@ def save_outlines(figure: Figure, stream: IO[bytes], **options: Any) -> None:
 def plain_style() -> Iterator[None]:
     """Draw figures alike inside this context, whatever the user's settings are.
 
-    Within another such context nothing is left to do.
+    Within another such context it does nothing.
     """
     if _PLAIN.get():
         yield

@@ -30,7 +30,7 @@ def plot_validation(validation: ValidationData, canvas: Canvas = SCREEN) -> Figu
 
 
 def plot_cross_validation(validation: CrossValidationData, canvas: Canvas = SCREEN) -> Figure:
-    """Draw the same of parts that were left out, a colour each."""
+    """Draw the same for parts that were left out, each in a colour of its own."""
     good = [fold for fold in validation.folds if not fold.failure]
     if not good:
         return canvas.empty("no part could be predicted")

@@ -47,7 +47,7 @@ GREEK_COMMANDS: Mapping[str, str] = {
 
 
 class Latex:
-    """LaTeX with only those commands that MathJax and KaTeX know too.
+    """LaTeX with only those commands that MathJax and KaTeX also support.
 
     Each element of MathML is written by the method of the same name.
     """

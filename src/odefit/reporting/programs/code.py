@@ -122,7 +122,7 @@ def _inner(part: tuple[str, int], least: int) -> str:
 
 
 def number_text(text: str) -> str:
-    """Return the text of a number with a decimal point, so that no language takes it for whole."""
+    """Return the text of a number with a decimal point, so that no language reads an integer."""
     return text if re.search(r"[.eE]", text) else f"{text}.0"
 
 
@@ -142,7 +142,7 @@ def safe_names(
 ) -> dict[str, str]:
     """Return for each name one that the language allows, different for different names.
 
-    Names of languages without case are not told apart by it, so that no two differ by case alone.
+    In languages that ignore case, no two names differ by case alone.
     """
     every = dict.fromkeys(names)
     used = {word.lower() for word in (*language.reserved, *taken)}

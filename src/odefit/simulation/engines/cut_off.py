@@ -2,7 +2,7 @@
 
 A search checks between two evaluations whether to stop. One trajectory may take unacceptably long,
 for example if steps become tiny; so the engines check a flag while they integrate. The caller of a
-search sets it, from another thread, some time after the search was told to stop.
+search sets it, from another thread, some time after the search had to stop.
 
 Results that must be the same on every computer cannot be limited by seconds. So work is counted in
 operations, of which a computer does some 50 millions a second. Steps of integrations count by their

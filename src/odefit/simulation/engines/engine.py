@@ -192,7 +192,7 @@ class Engine(Protocol):
     def integrate(
         self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
-        """Return states and sensitivities at the segment's times, or why there are none."""
+        """Return states and sensitivities at the segment's times, or why they are missing."""
 
 
 class Adjoint(Protocol):

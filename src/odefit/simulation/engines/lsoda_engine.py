@@ -58,16 +58,16 @@ class LsodaEngine:
         function = ca.Function("f", [variables], [rhs])
         buffer: Any
         buffer, self._run = function.buffer()
-        self._kept = function, buffer  # keep the objects to which they point
-        self._given, self._rates = np.zeros(len(symbols)), np.zeros(n)
-        buffer.set_arg(0, self._given.data)
+        self._alive = function, buffer  # keep the objects to which they point
+        self._arguments, self._rates = np.zeros(len(symbols)), np.zeros(n)
+        buffer.set_arg(0, self._arguments.data)
         buffer.set_res(0, self._rates.data)
         self._n, self._tolerance, self._features = n, tolerance, features
         self._absolute = absolute
 
     def _rate(self, time: float, states: Array) -> Array:
-        self._given[0] = time
-        self._given[1 : 1 + self._n] = states
+        self._arguments[0] = time
+        self._arguments[1 : 1 + self._n] = states
         self._run()
         return self._rates
 
@@ -83,7 +83,7 @@ class LsodaEngine:
         states = np.array(initial.states, dtype=float)
 
         def rates_at(time: float, polynomials: Array) -> Array:
-            self._given[1 + n :] = np.concatenate([initial.scalars, polynomials.ravel()])
+            self._arguments[1 + n :] = np.concatenate([initial.scalars, polynomials.ravel()])
             return self._rate(time, states)
 
         sizes = initial_magnitudes(segment, states, rates_at)
@@ -92,7 +92,7 @@ class LsodaEngine:
         for start, times, polynomials, end_is_wanted in segment.smooth_parts:
             if cut_off().reached:
                 return EngineFailure(float(start), REASON, steps=steps)
-            self._given[1 + n :] = np.concatenate([initial.scalars, polynomials.ravel()])
+            self._arguments[1 + n :] = np.concatenate([initial.scalars, polynomials.ravel()])
             out, taken, reason = self._through(start, times, states, sizes, longest * span)
             steps += taken
             if reason:

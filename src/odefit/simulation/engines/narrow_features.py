@@ -223,7 +223,7 @@ class NarrowFeatures:
     by_scalars: BoolArray  # Whether each scalar acts on the functions of time
     always: bool  # Whether a function is flat whatever the values of the scalars
     exponents: Any  # Exponents that depend on scalars, of powers that may be flat
-    _kept: OrderedDict[Any, Array]
+    _cache: OrderedDict[Any, Array]
 
     @classmethod
     @lru_cache(maxsize=4)
@@ -279,7 +279,7 @@ class NarrowFeatures:
             by_scalars=np.array(depends, dtype=bool),
             always=finder.always,
             exponents=column_of(finder.exponents),
-            _kept=OrderedDict(),
+            _cache=OrderedDict(),
         )
 
     def acts(self, scalars: Array) -> bool:
@@ -329,13 +329,13 @@ class NarrowFeatures:
         key = (centres, start, end, scalars[self.by_scalars].tobytes(), part.polynomials.tobytes())
         # Equal fields share these features, also across threads. An entry that is taken out and put
         # back cannot vanish between two accesses.
-        times = self._kept.pop(key, None)
+        times = self._cache.pop(key, None)
         if times is None:
             with np.errstate(all="ignore"):
                 times = self._beginnings(start, end, constants, centres)
-        self._kept[key] = times
-        if len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
+        self._cache[key] = times
+        if len(self._cache) > KEPT:
+            self._cache.popitem(last=False)
         return times
 
     def _at(self, times: Array, constants: Array) -> Array:

@@ -118,7 +118,7 @@ class EngineRow:
 
     @cached_property
     def problem(self) -> str:
-        """The problem of a package that prevents its use; an empty text if there is none."""
+        """The problem of a package that prevents its use; empty if it can be used."""
         for package in self.packages:
             if problem := import_problem(package):
                 return problem

@@ -137,8 +137,7 @@ class TimelineEntry:
     # Rows of the trajectory for the segment's times; the last one is -1 if the end of the segment
     # is only the next start.
     rows: tuple[int, ...]
-    # Row of the trajectory at the time of the events with the values after them; -1 if there is
-    # none.
+    # Row of the trajectory at the time of the events with the values after them; -1 without one.
     row_after: int = -1
 
 

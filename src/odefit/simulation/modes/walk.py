@@ -72,7 +72,7 @@ class ModeWalk:
         self._states, self._sensitivities = np.empty(shape[:2]), np.empty(shape)
 
     def run(self) -> Integrated:
-        """Return the solution at the segment's times, or the reason why there is none."""
+        """Return the solution at the segment's times, or why it is missing."""
         self._mode, self._now = self._modes.begin(self._point(), self._span)
         while self._time < self._end:
             self._before = self._mode

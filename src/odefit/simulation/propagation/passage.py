@@ -118,7 +118,7 @@ class Passage:
 
     # Integration in a mode ---------------------------------------------------------------------
 
-    def _wanted(self, until: float, *more: float) -> Array:
+    def _output_times(self, until: float, *more: float) -> Array:
         """Return the times of the segment from now to a time, with additional ones."""
         times = self._segment.times
         return np.union1d(times[(times > self._time) & (times <= until)], more)
@@ -163,7 +163,7 @@ class Passage:
             near = (failure.time - 2.0 * share * span, failure.time - share * span)
             if not start < near[0] < near[1]:
                 return at_once
-            times = self._wanted(near[1], *near)
+            times = self._output_times(near[1], *near)
             solution = self._solve(times)
             if isinstance(solution, SegmentSolution):
                 break
@@ -201,7 +201,7 @@ class Passage:
             near = (time - 2.0 * share * left, time - share * left)
             if not self._time < near[0] < near[1]:
                 break
-            times = self._wanted(near[1], *near)
+            times = self._output_times(near[1], *near)
             solution = self._solve(times)
             if isinstance(solution, EngineFailure):
                 time, share = min(solution.time, near[1]), 10.0 * CLOSER
@@ -326,7 +326,7 @@ class Passage:
         """Integrate to the end, leaving modes on the way; return any failure of an engine."""
         end = float(self._segment.times[-1])
         for _ in range(MAX_CHANGES):
-            rest = part_of(self._segment, self._time, self._wanted(end, end))
+            rest = part_of(self._segment, self._time, self._output_times(end, end))
             times, watched = rest.times, [e for e in self._held if self._may_leave(e)]
             if watched:
                 parts = rest.smooth_parts
@@ -403,7 +403,7 @@ class Passage:
         """Go to the end of a mode between now and a time."""
         for _ in range(ROUNDS):
             times = np.unique(np.linspace(self._time, end, CLOSE_UP + 1)[1:])
-            times = np.union1d(times[times > self._time], self._wanted(end, end))
+            times = np.union1d(times[times > self._time], self._output_times(end, end))
             solution = self._solve(times)
             if isinstance(solution, EngineFailure):
                 return
@@ -414,7 +414,7 @@ class Passage:
                 self._move(solution, times, place - 1)
             if end - self._time <= NEAREST * abs(end):
                 break
-        times = self._wanted(end, end)
+        times = self._output_times(end, end)
         solution = self._solve(times)
         if isinstance(solution, SegmentSolution):
             self._move(solution, times, len(times) - 1)

@@ -53,7 +53,7 @@ class PeriodicBeginning(Protocol):
     def __call__(
         self, propagation: Propagation, vector: Array, sizes: Array, now: Values
     ) -> ConsistentValues | EngineFailure:
-        """Return the periodic state, or the reason why there is none."""
+        """Return the periodic state, or why it is missing."""
 
 
 class Propagation:

@@ -34,7 +34,7 @@ class Density:
     """The density of some measurements, on the scale of the transform.
 
     `censored` is that of :class:`~odefit.problem.condition.Series`, shape (n,); `limits` are those
-    of quantification, shape (2, n), infinite if there are none.
+    of quantification, shape (2, n), infinite without one.
     """
 
     law: NoiseDistribution

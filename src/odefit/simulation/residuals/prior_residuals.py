@@ -51,20 +51,20 @@ class PriorResiduals:
     """
 
     def __init__(self, problem: Problem, *, plain: bool = True) -> None:
-        self._given = [
+        self._priors = [
             (problem.keys.index(key), key, prior)
             for key, prior in problem.priors.items()
             if plain or not prior.plain
         ]
-        self.size = len(self._given)
-        self.gaussian = all(prior.gaussian for _, _, prior in self._given)
+        self.size = len(self._priors)
+        self.gaussian = all(prior.gaussian for _, _, prior in self._priors)
 
     def at(self, vector: Array) -> PriorRows | str:
         """Return the rows at unknowns of shape (n,), or a reason if a density is zero."""
         residuals = np.empty(self.size)
         jacobian, information = np.zeros((2, self.size, len(vector)))
         squares = 0.0
-        for row, (i, key, prior) in enumerate(self._given):
+        for row, (i, key, prior) in enumerate(self._priors):
             deviance = prior.deviance(float(vector[i]))
             if deviance is None:
                 return f"the prior of '{key}' has no density at {float(vector[i]):g}"

@@ -105,9 +105,9 @@ class SteadyEquations:
         if quantities is None or not self._holds(quantities, time, scalars, inputs):
             rng = np.random.default_rng(0)
             usual = np.where(same, scalars, rng.uniform(0.5, 2.0, self._p))
-            quantities = self._found(time, usual, inputs)
+            quantities = self._computed(time, usual, inputs)
             if not self._holds(quantities, time, scalars, inputs):
-                quantities = self._found(time, scalars, inputs)
+                quantities = self._computed(time, scalars, inputs)
                 if not self._holds(quantities, time, scalars, inputs):
                     quantities = Conserved(np.zeros((0, self._n)), np.zeros(self._p, dtype=bool))
             self._conserved[key] = quantities
@@ -116,7 +116,7 @@ class SteadyEquations:
     def _points(self, seed: int, count: int) -> Array:
         return np.random.default_rng(seed).uniform(0.5, 2.0, (count, self._n + self._a))
 
-    def _found(self, time: float, scalars: Array, inputs: Array) -> Conserved:
+    def _computed(self, time: float, scalars: Array, inputs: Array) -> Conserved:
         size = self._n + self._a
         points = self._points(1, size + MORE_POINTS)
         rates = np.array([self.at(time, y, scalars, inputs).value for y in points]).T

@@ -32,8 +32,8 @@ Assignment = Mapping[str, Expression]
 class Step(NamedTuple):
     """A step of a walk: an event or a time without one, then a row of the trajectory.
 
-    `event` and `length` are numbers of an event and of a duration, `row` that of a row; -1 if there
-    is none. `change` has the changes of the event's time along the directions, shape (m,).
+    `event` and `length` are numbers of an event and of a duration, `row` that of a row; -1 without
+    one. `change` has the changes of the event's time along the directions, shape (m,).
     """
 
     event: int

@@ -114,13 +114,15 @@ class ConditionMap:
     ) -> Trajectory | Failure:
         """Return the trajectory at `times` (the data times), or a failure."""
         with np.errstate(all="ignore"):
-            outcome = self._found(vector, self.condition.times if times is None else times, choice)
+            outcome = self._traverse(
+                vector, self.condition.times if times is None else times, choice
+            )
         if isinstance(outcome, Trajectory):
             return outcome
         failure, choice = outcome
         return Failure(self.condition.name, float(failure.time), failure.reason, choice)
 
-    def _found(
+    def _traverse(
         self, vector: Array, times: Array, choice: EngineChoice
     ) -> Trajectory | tuple[EngineFailure, EngineChoice]:
         """Traverse the events and segments of the condition in the order of time."""

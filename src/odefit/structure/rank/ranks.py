@@ -107,7 +107,7 @@ def local_rank(system: DifferentiatedSystem, seed: int = 0) -> LocalRank:
     if first.rank < len(system.names) and first.complete:
         if not system.free_states:
             try:
-                reach = reach_at_start(system, seed, first.reached, _wanted(first))
+                reach = reach_at_start(system, seed, first.reached, _sufficient_points(first))
             except UnfinishedError:
                 reach = Reach(-1, False, -1)
         if reach.order > first.reached:
@@ -145,14 +145,14 @@ def _add_points(
         if (
             proved
             or not point_ranks[-1].complete
-            or len(point_ranks) >= min(most, max(map(_wanted, point_ranks)))
+            or len(point_ranks) >= min(most, max(map(_sufficient_points, point_ranks)))
         ):
             break
     if not point_ranks:
         raise NoTaylorSeriesError(system.problem.name, NO_SERIES_AT_START)
 
 
-def _wanted(point_rank: PointRank) -> int:
+def _sufficient_points(point_rank: PointRank) -> int:
     """Return the number of points that distinguish constant symmetries from others."""
     lost = int((~point_rank.determined).sum())
     independent = lost - (len(point_rank.values) - point_rank.rank)

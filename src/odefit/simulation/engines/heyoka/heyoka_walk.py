@@ -255,7 +255,7 @@ class HeyokaWalk:
         pars: Array,
         units: Array,
     ) -> tuple[int, float] | None:
-        """Return the first step with a visible defect, and a time in it; None if there is none."""
+        """Return the first step with a visible defect, and a time in it, or None."""
         count = len(coefficients)
         times = edges[:-1, None] + np.diff(edges)[:, None] * PLACES
         every = slice(None)

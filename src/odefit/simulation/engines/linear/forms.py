@@ -52,7 +52,7 @@ Key = tuple[VectorField, SensitivityPattern]
 class LinearForms:
     """The forms of linear equations, each made when it is first asked for.
 
-    There are none unless they are `allowed`, where the choice of an engine is free.
+    No form is made unless they are `allowed`, which they are where the choice of an engine is free.
     """
 
     def __init__(self, *, allowed: bool) -> None:
