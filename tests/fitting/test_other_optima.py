@@ -22,6 +22,7 @@ from odefit.methods.estimate import Status
 from odefit.methods.running.control import Control
 from odefit.reporting.notices import notice_sentence
 from odefit.result_data.notices import NoticeKind
+from odefit.simulation.engines.cut_off import CutOffError
 
 WANTED = Wishes(0.95, True, True, False, "as-is")
 
@@ -153,3 +154,26 @@ def test_a_search_that_ended_at_its_limit_leaves_time_for_the_stages_after_its_o
     settled = replace(ended, status=Status.CONVERGED)
     assert _limited(control, settled) is control
     assert _limited(Control(jobs=1), late).deadline is None
+
+
+def test_a_cut_off_leaves_the_solutions_that_fit_without_intervals(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def cut(*arguments: object) -> None:
+        raise CutOffError
+
+    whole = fitted(0.02)
+    monkeypatch.setattr("odefit.fitting.other_optima.fitting_solutions", cut)
+    result = odefit.fit(oscillation(0.02), MultiStart(starts=12), seed=1, jobs=1)
+    assert result.ambiguous
+    assert [s.vector[0] for s in result.fitting] == [s.vector[0] for s in whole.fitting]
+    for one, other in zip(result.fitting, whole.fitting, strict=True):
+        assert one.deviance == pytest.approx(other.deviance, abs=1e-6)
+    best, second = (s.intervals for s in result.fitting)
+    assert np.isfinite(best).all()
+    assert np.isnan(second).all()
+    result.save(tmp_path / "r.json")
+    back = odefit.load_result(tmp_path / "r.json")
+    assert np.isnan(back.fitting[1].intervals).all()
+    back.report(tmp_path / "r.html")
+    assert "2 different solutions" in (tmp_path / "r.html").read_text(encoding="utf-8")

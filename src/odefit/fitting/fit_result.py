@@ -46,6 +46,7 @@ from odefit.fitting.other_optima import (
     with_fitting,
     with_other_ends,
     with_other_optima,
+    without_intervals,
 )
 from odefit.fitting.proofs import uncertified, with_proof, with_region, without_region
 from odefit.fitting.settling import with_settling
@@ -316,7 +317,7 @@ def _equal(state: FitState) -> FitState:
 
 
 FITTING = "solutions", "equal", "near", "uncertainty"
-stage("solutions that fit", *FITTING, needs=several_fit)(with_fitting)
+stage("solutions that fit", *FITTING, needs=several_fit, otherwise=without_intervals)(with_fitting)
 
 
 @stage("assessment", "assessment", needs=answered)

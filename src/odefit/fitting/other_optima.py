@@ -54,6 +54,8 @@ SHARE_OF_TIME = 0.6
 """Share of the seconds until integrations are cut off for all optima, after a search that has not
 converged."""
 
+UNKNOWN = math.nan, math.nan  # the ends of an interval
+
 ANSWERS = 3
 """Most answers, each better than the one before, from which other optima are looked for."""
 
@@ -164,6 +166,25 @@ def with_fitting(state: FitState) -> FitState:
         for s, fitting in zip(several, known, strict=True)
         if fitting is not None
     }
+    return replace(state, solutions=tuple(described.get(id(s), s) for s in state.solutions))
+
+
+def without_intervals(state: FitState) -> FitState:
+    """Add deviances alone to the solutions that fit, where no time is left to integrate them."""
+    several = [s for s in (*state.equal, *state.near) if s.nodes is None]
+    uncertainty = state.uncertainty
+    if len(several) < 2 or uncertainty is None or several[0] is not state.solutions[0]:
+        return state
+    forward, best = state.answer.forward, several[0]
+    unit = 1.0 if forward.given_noise else uncertainty.variance
+    described: dict[int, Solution] = {}
+    for s in several:
+        rise = (s.objective - best.objective) / unit
+        if forward.likelihood and s.log_likelihood is not None and best.log_likelihood is not None:
+            rise = 2.0 * (best.log_likelihood - s.log_likelihood)
+        intervals = uncertainty.intervals.tolist() if s is best else [UNKNOWN] * len(s.vector)
+        pairs = tuple((low, high) for low, high in intervals)
+        described[id(s)] = replace(s, deviance=max(rise, 0.0), intervals=pairs)
     return replace(state, solutions=tuple(described.get(id(s), s) for s in state.solutions))
 
 
