@@ -143,7 +143,7 @@ def test_stored_results_are_as_the_schema_says(path: Path) -> None:
         ("format", 2),
     ],
 )
-def test_the_schema_refuses_what_is_none(place: str, value: Any) -> None:
+def test_the_schema_refuses_files_that_are_not_results(place: str, value: Any) -> None:
     data = json.loads(RESULTS[0].read_text(encoding="utf-8")) | {place: value}
     assert not Draft202012Validator(schema()).is_valid(data)
     del data[place]

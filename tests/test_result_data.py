@@ -42,7 +42,7 @@ def test_what_experiments_share_has_one_value() -> None:
     assert values_at(shared, np.array([0.3, 5.0])) == ({"k": 0.3}, {"x": 5.0})
 
 
-def test_what_is_fixed_is_told_too() -> None:
+def test_what_is_fixed_is_reported_too() -> None:
     fixed = problem("AB", {"fixed": 0.5, **OWN}, {"fixed": 2.0})
     found = values_at(fixed, np.zeros(0))
     assert found == ({"k[A]": 0.5, "k[B]": 0.5}, {"x": 2.0})

@@ -123,7 +123,7 @@ def english_stemmer() -> Callable[[str], str]:
 
 
 @pytest.mark.slow
-def test_what_users_search_for_is_among_the_first_three_hits(tmp_path: Path) -> None:
+def test_user_questions_lead_to_a_page_among_the_first_three_hits(tmp_path: Path) -> None:
     for package in ("myst_parser", "pydata_sphinx_theme", "sphinx_copybutton", "sphinx_design"):
         pytest.importorskip(package, reason="the documentation has an environment of its own")
     extensions = (

@@ -23,14 +23,14 @@ def test_a_method_that_does_not_count_leaves_it_open() -> None:
     assert assess_completeness(None, 1) is None
 
 
-def test_a_single_solution_is_said_to_be_that() -> None:
+def test_a_single_solution_is_called_the_only_one() -> None:
     found = assess_completeness(ONE, 1)
     assert found is not None
     assert (found.possible, found.found) == (1, 1)
     assert found.sentence == "The equations admit no second solution with the same outputs."
 
 
-def test_all_of_several_are_told_with_those_that_are_real() -> None:
+def test_all_of_several_are_reported_with_those_that_are_real() -> None:
     found = assess_completeness(TWO, 2)
     assert found is not None
     assert (found.possible, found.found) == (2, 2)
@@ -66,7 +66,7 @@ def test_without_a_count_no_more_is_claimed_than_was_seen(counted: Completeness,
     assert "their total number is not known" in sentence
 
 
-def test_lost_paths_are_told_where_a_solution_is_missing() -> None:
+def test_lost_paths_are_reported_where_a_solution_is_missing() -> None:
     missing = replace(TWO, found=1, real=1, lost=3)
     assert "3 paths of the search did not reach a solution" in said(missing)
     assert "paths" not in said(replace(TWO, lost=3))
@@ -85,7 +85,7 @@ def test_more_found_than_possible_is_no_contradiction() -> None:
 
 
 @pytest.mark.parametrize("doubt", [1e-7, 3e-5])
-def test_a_doubt_that_matters_is_told(doubt: float) -> None:
+def test_a_doubt_that_matters_is_reported(doubt: float) -> None:
     assert f"about {doubt:.0e}" in said(replace(ONE, doubt=doubt))
 
 

@@ -108,7 +108,7 @@ def test_an_interval_without_a_limit_ends_at_the_bounds() -> None:
 
 
 @pytest.mark.slow
-def test_bounds_given_to_the_method_are_told() -> None:
+def test_bounds_given_to_the_method_are_reported() -> None:
     free = line({"x": Noise(sd=0.06)}, a=(-math.inf, math.inf))
     method = odefit.BranchAndBound(bounds={"a": (-4.0, 4.0)})
     result = odefit.fit(free, method, seed=1, jobs=1, certify="region")

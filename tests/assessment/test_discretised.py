@@ -25,12 +25,12 @@ FOUND = Agreement("trapezoid", 40, 19.5, 19.9, 0.004, vector=(0.0, 2.0, 9.7))
 KEYS, FINAL = ("p3", "p4", "p5"), np.array([0.0, 2.0, 10.0])
 
 
-def test_without_bounds_nothing_is_said() -> None:
+def test_without_bounds_there_is_no_remark() -> None:
     assert assess_certificate(None) is None
     assert assess_agreement(None, KEYS, FINAL) is None
 
 
-def test_open_bounds_are_told_with_their_gap() -> None:
+def test_open_bounds_are_reported_with_their_gap() -> None:
     found = assess_certificate(OPEN)
     assert found is not None
     assert not found.closed
@@ -104,14 +104,14 @@ def test_no_more_is_claimed_than_the_bound_itself(bound: float) -> None:
     "solver", ["SCIP", "branch and bound over boxes", "outer approximation with HiGHS"]
 )
 @pytest.mark.parametrize("rigorous", [False, True])
-def test_it_is_told_whose_bound_it_is_and_how_exact(solver: str, rigorous: bool) -> None:
+def test_a_message_says_whose_bound_it_is_and_how_exact(solver: str, rigorous: bool) -> None:
     found = assess_certificate(replace(OPEN, solver=solver, rigorous=rigorous))
     assert found is not None
     exact = "with all rounding outwards" if rigorous else "as exact as its tolerances"
     assert f" The bound was computed by {solver}, {exact}, and does not" in found.sentence
 
 
-def test_bounds_that_are_not_the_problem_s_own_are_told() -> None:
+def test_bounds_that_are_not_the_problem_s_own_are_reported() -> None:
     found = assess_certificate(replace(OPEN, assumed={"k": (0.0, 14.5), "s": (1e-6, 2.0)}))
     assert found is not None
     assert found.sentence.startswith(
@@ -129,7 +129,7 @@ def test_a_bound_in_continuous_time_is_not_played_down() -> None:
     assert "does not speak" not in found.sentence
 
 
-def test_the_distance_of_mesh_and_truth_is_told_with_the_unknown_that_moved() -> None:
+def test_the_distance_of_mesh_and_truth_is_reported_with_the_unknown_that_moved() -> None:
     found = assess_agreement(FOUND, KEYS, FINAL)
     assert found is not None
     assert found.fine
@@ -152,7 +152,7 @@ def test_a_mesh_is_too_coarse_above_a_hundredth(error: float, fine: bool) -> Non
     assert ("too coarse to be trusted on its own" in found.sentence) is not fine
 
 
-def test_an_answer_that_cannot_be_integrated_is_said_to_be_so() -> None:
+def test_an_answer_that_cannot_be_integrated_is_reported_as_such() -> None:
     found = assess_agreement(replace(FOUND, error=math.inf, true_objective=math.inf), KEYS, FINAL)
     assert found is not None
     assert not found.fine

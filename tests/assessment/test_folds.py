@@ -121,7 +121,7 @@ def test_a_plain_problem_has_no_fold() -> None:
 
 
 @pytest.mark.slow
-def test_unknowns_with_an_interval_by_profile_are_not_said_to_be_hardly_determined() -> None:
+def test_unknowns_with_an_interval_by_profile_are_not_called_hardly_determined() -> None:
     start = {"ka": 0.3, "ke": 0.25, "V": 0.5}
     result = odefit.fit(oral_dose(), odefit.SingleShooting(), start=start)
     doubt = Doubt(("ka", "ke", "V"), 0.19, 16)

@@ -99,7 +99,7 @@ def test_where_the_optimum_is_next_to_zero_the_difference_is_absolute() -> None:
     assert said == pytest.approx(found.upper, rel=0.1)
 
 
-def test_what_is_no_optimum_is_not_said_to_be_the_best() -> None:
+def test_a_point_that_is_not_an_optimum_is_not_called_the_best() -> None:
     sentence = local(line(), best(line()) + 0.1, certified(1e-3)).sentence
     assert sentence.startswith("Not a local optimum")
     assert "No other" not in sentence
@@ -129,7 +129,7 @@ def test_a_bound_in_the_way_makes_an_optimum() -> None:
     assert not local(line(upper=1.6), at_bound).optimal
 
 
-def test_a_perfect_fit_is_said_to_be_one() -> None:
+def test_a_perfect_fit_is_called_one() -> None:
     found = local(line(0 * NOISE), np.array([2.0, 1.0]))
     assert found.optimal
     assert "reproduces the data to rounding" in found.sentence
@@ -137,7 +137,7 @@ def test_a_perfect_fit_is_said_to_be_one() -> None:
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-9, 1e6])
-def test_a_perfect_fit_is_said_to_be_one_where_noise_is_estimated(unit: float) -> None:
+def test_a_perfect_fit_is_called_one_where_noise_is_estimated(unit: float) -> None:
     data = {"t": TIMES, "x": unit * (1 + 2 * TIMES)}
     given = Problem(
         Model(ode={"x": "b"}), data, {"b": {}}, {"x": {}}, noise={"x": {"sd": "estimate"}}

@@ -67,7 +67,9 @@ def test_a_result_that_finds_no_room_is_printed_and_the_report_written(
 
 
 @pytest.mark.slow
-def test_a_table_that_finds_no_room_on_standard_output_is_told(folder: Path, full: Path) -> None:
+def test_a_table_that_finds_no_room_on_standard_output_is_reported(
+    folder: Path, full: Path
+) -> None:
     command = [sys.executable, "-m", "odefit", "methods"]
     with (full / "out.txt").open("w") as file:
         done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True, check=False)
@@ -75,7 +77,7 @@ def test_a_table_that_finds_no_room_on_standard_output_is_told(folder: Path, ful
     assert done.stderr == "error: standard output: cannot be written: No space left on device\n"
 
 
-def test_a_log_that_finds_no_room_is_told_once(
+def test_a_log_that_finds_no_room_is_reported_once(
     folder: Path, full: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = full / "fit.log"
@@ -85,7 +87,7 @@ def test_a_log_that_finds_no_room_is_told_once(
     assert captured.err == f"warning: {log}: cannot be written: No space left on device\n"
 
 
-def test_a_checkpoint_in_a_read_only_folder_is_told_and_the_fit_goes_on(
+def test_a_checkpoint_in_a_read_only_folder_is_reported_and_the_fit_goes_on(
     folder: Path, read_only: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkpoint = read_only / "kept"

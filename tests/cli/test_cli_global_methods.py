@@ -122,7 +122,7 @@ def test_missing_bounds_are_unusable_input_until_they_are_accepted(
         ("closed.toml --method branch-and-bounds", "branch-and-bound"),
     ],
 )
-def test_what_cannot_be_used_is_refused(
+def test_unusable_input_is_refused(
     capsys: pytest.CaptureFixture[str], command: str, part: str
 ) -> None:
     status, _, err = fitted(command, capsys)

@@ -35,6 +35,6 @@ def test_a_copy_can_be_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "already" in refused(capsys, "library", "bbg", "--copy", str(folder))
 
 
-def test_mistakes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'sir'" in refused(capsys, "library", "sirr")
     assert "--copy needs the name" in refused(capsys, "library", "--copy", "here")

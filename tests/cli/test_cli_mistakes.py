@@ -104,7 +104,7 @@ def test_bad_data_are_status_two(
     assert message in refused(capsys, "fit", "decay.toml")
 
 
-def test_all_mistakes_are_told_at_once_one_a_line(
+def test_all_mistakes_are_reported_at_once_one_a_line(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = DECAY.replace("-k*x", "-kk*x").replace("upper = 10.0", "upper = -1.0")
@@ -114,7 +114,7 @@ def test_all_mistakes_are_told_at_once_one_a_line(
     assert all(line.startswith("error: decay.toml: ") for line in lines)
 
 
-def test_data_before_t0_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_before_t0_are_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = DECAY.replace('data = "data.csv"', 'data = "data.csv"\nt0 = 0.5')
     (folder / "decay.toml").write_text(text, encoding="utf-8")
     assert "the data start at t = 0, before t0 = 0.5" in refused(capsys, "fit", "decay.toml")
@@ -133,7 +133,7 @@ def test_a_guess_at_which_the_model_blows_up_is_no_obstacle(
     assert "Please note" not in told.out
 
 
-def test_weights_are_told_as_standard_deviations(
+def test_weights_are_reported_as_standard_deviations(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = refused(capsys, "fit", "decay.toml", "--weights", "w.csv")

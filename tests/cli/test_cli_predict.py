@@ -95,7 +95,7 @@ def test_plot_draws_scenarios(
     assert "double" in path.read_text(encoding="utf-8")
 
 
-def test_mistakes_in_all_files_are_told_at_once(
+def test_mistakes_in_all_files_are_reported_at_once(
     result: Path, scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = tmp_path / "wrong.toml"

@@ -116,7 +116,7 @@ data = "data.csv"
 
 
 @pytest.mark.slow
-def test_a_missing_band_is_told_with_the_direction_that_forbids_it_and_a_remedy(
+def test_a_missing_band_is_reported_with_the_direction_that_forbids_it_and_a_remedy(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("untold.toml").write_text(UNTOLD, encoding="utf-8")
@@ -219,7 +219,7 @@ def test_predictions_have_bands(result: str, capsys: pytest.CaptureFixture[str])
         (["predict", "result.json", "--experiment", "two"], "unknown experiment 'two'"),
     ],
 )
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     result: str, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     assert words in refused(capsys, *arguments)
@@ -297,7 +297,7 @@ def test_bands_of_what_cannot_be_negative_end_at_zero_and_say_so(
     )
 
 
-def test_results_of_one_name_are_told_apart_by_their_folders() -> None:
+def test_results_of_one_name_are_distinguished_by_their_folders() -> None:
     assert result_commands.distinct_names(["a/fit.json", "b/fit.json", "monod.json"]) == [
         "a/fit", "b/fit", "monod",
     ]  # fmt: skip

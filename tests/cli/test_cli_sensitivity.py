@@ -52,7 +52,7 @@ def test_shares_of_the_variance_of_a_quantity(
         ([], "no value for k, s; give --set k=VALUE s=VALUE"),
     ],
 )
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert message in refused(capsys, "sensitivity", "decay.toml", *arguments)

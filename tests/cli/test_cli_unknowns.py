@@ -82,7 +82,7 @@ def test_methods_are_listed_with_their_options(capsys: pytest.CaptureFixture[str
         (["--method", "multi-start", "--set", "nodes=3"], "multi-start has no option 'nodes'"),
     ],
 )
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
 ) -> None:
     assert words in refused(capsys, "fit", "decay.toml", *options)

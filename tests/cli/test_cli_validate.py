@@ -71,7 +71,7 @@ def test_a_problem_file_is_compared_too(
     assert "11" in capsys.readouterr().out
 
 
-def test_mistakes_of_all_files_are_told(
+def test_mistakes_of_all_files_are_reported(
     result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty = tmp_path / "empty.csv"

@@ -249,7 +249,7 @@ def test_the_command_line_tells_two_results_apart(
     assert "<svg" in written[1].read_text(encoding="utf-8")
 
 
-def test_mistakes_are_told(fits: tuple[Result, Result]) -> None:
+def test_mistakes_are_reported(fits: tuple[Result, Result]) -> None:
     first, second = fits
     with pytest.raises(InputError, match="give the other model"):
         odefit.design(first, criterion="T", times=(0, 12))

@@ -18,7 +18,7 @@ def test_errors_are_those_of_the_inverse_information(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 40])
-def test_what_rows_do_not_determine_has_no_error(count: int) -> None:
+def test_undetermined_quantities_have_no_standard_error(count: int) -> None:
     rng = np.random.default_rng(count)
     rows = np.outer(rng.standard_normal(count), [1.0, 1.0, 0.0])
     gradients = np.array([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 0.0, 1.0]]).T

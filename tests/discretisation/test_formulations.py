@@ -152,7 +152,7 @@ def test_below_the_threshold_the_penalised_objective_rises_with_the_penalty() ->
         (lambda: SoftCons(float("inf")), "above 0, got inf"),
     ],
 )
-def test_a_tolerance_or_penalty_that_is_none_is_refused(
+def test_an_invalid_tolerance_or_penalty_is_refused(
     make: Callable[[], Formulation], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):

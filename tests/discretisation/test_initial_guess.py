@@ -127,14 +127,14 @@ def test_a_simulation_has_the_algebraic_variables_too() -> None:
     assert z + z**3 == pytest.approx(x, rel=1e-7)
 
 
-def test_what_cannot_be_integrated_is_no_start() -> None:
+def test_a_point_that_cannot_be_integrated_is_not_a_start() -> None:
     problem = explosive()
     d = discretised(problem)
     assert guess_from_simulation(d, ForwardMap(problem), np.array([0.1])) is not None
     assert guess_from_simulation(d, ForwardMap(problem), np.array([2.0])) is None
 
 
-def test_what_grows_far_beyond_the_data_is_no_start() -> None:
+def test_a_trajectory_far_beyond_the_data_is_not_a_start() -> None:
     problem = Problem(
         Model(ode={"x": "k*x"}), {"t": [0.0, 1.0], "x": [-2.0, 1.0]}, {"k": {}}, {"x": 1.0}
     )

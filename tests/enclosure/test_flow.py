@@ -133,7 +133,7 @@ def blowing_up() -> tuple[Problem, Solution]:
     return observed({"x": "x^2"}, [0.5, 0.99, 1.5], {"x": {}}, []), pole
 
 
-def test_what_blows_up_is_not_bounded() -> None:
+def test_a_solution_that_explodes_is_not_bounded() -> None:
     problem, _ = blowing_up()
     enclosure = Enclosure(problem)
     found = enclosure(np.array([[0.5], [0.9], [0.9]]), np.array([[0.6], [1.1], [1.8]]))
@@ -217,7 +217,7 @@ def test_boxes_without_bounds(unbounded: float) -> None:
     assert np.isinf(found.remainder[1:]).all()
 
 
-def test_what_takes_too_many_steps_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_residuals_that_take_too_many_steps_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "MAX_STEPS", 30)
     monkeypatch.setattr(affine_maps, "STIFF_RATE", np.inf)
     problem = observed({"x": "w*y", "y": "-w*x"}, [1.0, 100.0], {"x": {}, "y": 0.0}, ["w"])
@@ -226,7 +226,7 @@ def test_what_takes_too_many_steps_is_not_known(monkeypatch: pytest.MonkeyPatch)
     assert np.isinf(found.remainder[[1, 3]]).all()
 
 
-def test_what_depends_on_a_lost_state_is_lost() -> None:
+def test_quantities_that_depend_on_a_lost_state_are_lost() -> None:
     reach = np.array([[1.0, 0, 0], [1, 1, 0], [0, 0, 1]])
     lost = np.array([[True, False, False], [False, True, False], [False, False, False]])
     expected = [[True, True, False], [False, True, False], [False, False, False]]

@@ -206,7 +206,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused(name: str) -> None:
+def test_unsupported_models_are_refused(name: str) -> None:
     fields, message = REFUSED[name]
     measured = "y" if "observables" in fields else "x"
     problem = Problem(

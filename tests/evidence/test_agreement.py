@@ -13,7 +13,7 @@ SPECIAL = (*range(2, 11), 12, 15)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SPECIAL)
-def test_nothing_false_is_said_of_models_from_special_values(seed: int) -> None:
+def test_findings_on_models_from_special_values_are_true(seed: int) -> None:
     found = verdict(seed, seconds=20.0, search=False)
     assert found["false"] == []
     assert found["undecided"] == []

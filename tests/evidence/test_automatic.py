@@ -111,7 +111,7 @@ def test_a_fit_is_right_within_a_likelihood_ratio_of_the_best_of_all_methods() -
     assert judged(near, better) == [(False, False), (True, True)]
 
 
-def test_without_noise_residuals_are_none_or_the_fit_is_wrong() -> None:
+def test_without_noise_residuals_vanish_or_the_fit_is_wrong() -> None:
     exact = record(fit(noise=0.0), 4e-10, known=0.0)
     poor = record(fit(noise=0.0), 6e-10, known=0.0)
     assert judged(exact, poor) == [(True, True), (False, False)]
@@ -195,7 +195,7 @@ def test_the_cascade_has_the_size_of_the_issue() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["time limit", "ctrl-c", "kill"])
-def test_a_fit_that_is_broken_off_is_told_as_such(kind: str) -> None:
+def test_a_fit_that_is_broken_off_is_reported_as_such(kind: str) -> None:
     task = fit(part="interrupts", problem="indirect-response", kind=kind, moment=0.7, seed=1)
     result = broken_off(task)
     assert result["seconds"] > result["after"] > 0

@@ -36,7 +36,7 @@ LONG = ("enzyme", "lotka-volterra", "exponentials", "logistic")
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in KNOWN]
 )
-def test_data_are_the_truth_with_the_noise_that_is_told(name: str) -> None:
+def test_data_are_the_truth_with_the_stated_noise(name: str) -> None:
     known = KNOWN[name]
     exact = known.exact()
     assert known.data_set(0).keys == tuple(known.truth)

@@ -68,7 +68,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return commands
 
 
-def test_a_part_that_fails_or_lacks_a_package_is_told_and_the_others_run(
+def test_a_part_that_fails_or_lacks_a_package_is_reported_and_the_others_run(
     ended: list[list[str]], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     lacking = Part(replace(ROWS["whole-fit"], needs=["no-such-package"]))

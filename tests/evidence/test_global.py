@@ -175,7 +175,7 @@ def test_three_methods_bound_the_same_optimum() -> None:
     assert found[BRANCH]["sizes"] == {"unknowns": 4, "residuals": 20, "coefficients": 15}
 
 
-def test_what_cannot_be_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_that_cannot_be_run_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scip, "missing", lambda _: "SCIP is not installed")
     name = "harmonic, trapezoid 230"
     found = bounds(task(CASES[name], SCIP, 5.0))
@@ -242,7 +242,7 @@ def test_the_papers_figures_stand_beside_ours() -> None:
     assert "gap <= 18.6 %" in tables["targets"]["target"].iloc[-1]
 
 
-def test_a_lower_bound_alone_is_told_as_such() -> None:
+def test_a_lower_bound_alone_is_reported_as_such() -> None:
     infinite = float("inf")
     tables = global_tables([ended(HIV, OUTER, [[9.0, 0.018, infinite]], gap=None, closed=False)])
     assert list(tables["targets"]["seen"]) == ["no upper bound"]

@@ -91,13 +91,13 @@ def test_more_answers_are_those_of_the_plain_problem(source: str, problem: str, 
     assert not distinguishable(source, problem, name)
 
 
-def test_what_differs_is_told() -> None:
+def test_what_differs_is_reported() -> None:
     known = answer(Guise(plain_problem("published", "BoxBOD")))
     wrong = {**known, "objective": known["objective"] * 1.01, "trouble": {"b1": "no effect"}}
     assert len(differences(known, wrong)) == 2
 
 
-def test_a_slow_answer_is_told() -> None:
+def test_a_slow_answer_is_reported() -> None:
     known = answer(Guise(plain_problem("published", "BoxBOD")))
     assert "s instead of" in differences(known, {**known, "processor": 1e3})[0]
 

@@ -55,7 +55,7 @@ def test_a_solution_that_is_alone_has_the_intervals_of_the_table() -> None:
     assert ends == pytest.approx(list(result.params["k"].ci or ()))
 
 
-def test_an_optimum_that_no_solution_is_at_or_around_is_not_told() -> None:
+def test_an_optimum_that_no_solution_is_at_or_around_is_not_mentioned() -> None:
     (known, fit) = tasks(["sparse-prey"], 1, ("reference", "fit"), 10, [60.0], 1)
     truth = data_set("sparse-prey", 0).truth
     alias = {k: v * (3.0 if k in ("a", "b", "c", "d") else 1.0) for k, v in truth.items()}

@@ -23,7 +23,7 @@ def test_the_readme_has_some_of_its_rows() -> None:
     assert len(shown) == sum(line.front for line in overview.LINES) > 5
 
 
-def test_a_figure_that_was_changed_by_hand_is_told(
+def test_a_figure_that_was_changed_by_hand_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "benchmarks.md"
@@ -60,7 +60,7 @@ def test_what_falls_short_is_read_from_the_rows() -> None:
     assert whole_fits([won])[2] == cells.NONE
 
 
-def test_columns_of_one_title_are_told_apart(tmp_path: Path) -> None:
+def test_columns_of_one_title_are_distinguished(tmp_path: Path) -> None:
     facts = "".join(f"# {key}: x\n" for key in ("command", "made", "machine", "version"))
     path = tmp_path / "t.csv"
     path.write_text(f"{facts}# align: lll\n,gap,gap\na,1,2\n", encoding="utf-8")

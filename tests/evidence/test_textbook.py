@@ -33,7 +33,7 @@ def test_the_truth_nearly_fits(system: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_proof_is_told_beside_the_least_objective_of_scipy() -> None:
+def test_a_proof_is_reported_beside_the_least_objective_of_scipy() -> None:
     (task,) = tasks(["saturable-elimination"], 1, 900.0, 20, 1)
     told = run(task)
     drawn = sampled("saturable-elimination", SYSTEMS["saturable-elimination"], 0)

@@ -138,7 +138,7 @@ def test_formulations_have_the_values_of_their_configuration() -> None:
     assert c.task["formulation"] == "ExtraTol tight"
 
 
-def test_starts_are_none_or_the_data() -> None:
+def test_start_values_are_absent_or_come_from_the_data() -> None:
     c = Configuration("lotka-volterra-p", "Trapezoid", "Baseline", 0.0, 100, "Ipopt")
     d = instance_of(c).discretisation
     assert start_of(d, "zero") == (None, None)

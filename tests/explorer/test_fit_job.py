@@ -49,7 +49,7 @@ def test_a_fit_that_is_stopped_says_so_or_has_ended_before() -> None:
 
 
 @pytest.mark.slow
-def test_what_a_fit_refuses_is_told() -> None:
+def test_the_refusal_of_a_fit_is_reported() -> None:
     model = odefit.Model(ode={"x": "-k*x + m"})
     unknowns = {"k": {"lower": 0.0}, "m": {"lower": 0.0}}
     problem = odefit.Problem(model, {"t": [1.0], "x": [0.5]}, unknowns, {"x": 1.0}, t0=0.0)

@@ -153,7 +153,7 @@ def test_the_browser_is_given_a_private_file_and_not_the_address(
         (["decay.toml", "--port", "99999"], "--port: expected a number from 0 to 65535"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(
+def test_mistakes_are_reported_in_a_sentence(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -166,7 +166,7 @@ def test_mistakes_are_told_in_a_sentence(
     assert message in capsys.readouterr().err
 
 
-def test_a_missing_package_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(odefit.InputError, match=r"pip install odefit\[explore\]"):
         odefit.explore(odefit.library.load("harmonic"))

@@ -246,7 +246,7 @@ def test_the_largest_exponent_is_allowed() -> None:
     assert value(f"x^{MAX_EXPONENT}", x=1.0) == 1.0
 
 
-def test_names_and_functions_are_told_apart() -> None:
+def test_names_and_functions_are_distinguished() -> None:
     expression = parse("exp(-k*x) + max(x, t)")
     assert expression.names == {"k", "x", "t"}
     assert expression.functions == {"exp", "max"}

@@ -190,7 +190,7 @@ def test_words_of_the_grammar_are_no_names(word: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [3.0, True, None, ["x < 1"]])
-def test_what_is_no_text_is_no_condition(wrong: Any) -> None:
+def test_a_condition_must_be_a_text(wrong: Any) -> None:
     issues = Issues()
     assert issues.condition("when", wrong) is None
     assert "expected a condition such as x < 0.1" in issues.errors[0]

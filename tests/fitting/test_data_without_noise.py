@@ -28,7 +28,7 @@ def problem(values: Any, noise: Any = None, initial: Any = (0.0, None), **column
     [10.0 * np.exp(-0.5 * TIMES), np.full(6, 3.0), np.zeros(6), np.full(6, 3e-9)],
     ids=["exact", "constant", "zero", "small"],
 )
-def test_an_estimated_noise_that_vanishes_is_said_and_is_no_smaller_than_rounding(
+def test_an_estimated_noise_that_vanishes_is_reported_and_is_no_smaller_than_rounding(
     values: Any,
 ) -> None:
     result = odefit.fit(problem(values, ESTIMATE), odefit.MultiStart(starts=3), seed=1, jobs=1)

@@ -123,7 +123,7 @@ def test_a_ridge_is_one_solution_with_a_reason() -> None:
 
 
 @pytest.mark.slow
-def test_two_equally_good_solutions_are_both_told() -> None:
+def test_two_equally_good_solutions_are_both_reported() -> None:
     """The sign of a never shows."""
     problem = decay(
         model=Model(ode={"x": "-a^2*x"}, observables={"y": "s*x"}),
@@ -669,7 +669,7 @@ def test_a_fit_lists_the_solutions_that_the_equations_admit() -> None:
 
 
 @pytest.mark.usefixtures("ample_work")
-def test_solutions_outside_the_bounds_are_told_too() -> None:
+def test_solutions_outside_the_bounds_are_reported_too() -> None:
     result = odefit.fit(flip_flop(ka={"lower": 0.3}, ke={"upper": 0.3}), seed=1)
     assert len(result.solutions) == 1
     assert result.assessment.complete is not None
@@ -679,7 +679,7 @@ def test_solutions_outside_the_bounds_are_told_too() -> None:
 
 
 @pytest.mark.usefixtures("ample_work")
-def test_one_solution_is_said_to_be_the_only_one() -> None:
+def test_one_solution_is_called_the_only_one() -> None:
     result = odefit.fit(decay(noise=0.0), seed=1)
     text = str(result)
     assert "The equations admit no second solution with the same outputs." in text
@@ -775,7 +775,7 @@ def test_what_the_proof_finds_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-def test_what_comes_after_the_search_is_told() -> None:
+def test_what_comes_after_the_search_is_reported() -> None:
     told: list[str] = []
     odefit.fit(decay(), seed=1, certify=True, progress=lambda p: told.append(p.message))
     assert told[-3:] == [
@@ -834,7 +834,7 @@ def hyperbola() -> Problem:
 TWO = Completeness(possible=2, found=2, real=2, lost=0, doubt=0.0)
 
 
-def test_solutions_that_a_method_tells_apart_are_not_merged() -> None:
+def test_solutions_that_a_method_distinguishes_are_not_merged() -> None:
     """Two parts in 10^4 apart: one end for a search from many starts, two solutions if counted."""
     near = ((2.0, 3.0), (2.0004, 3.0 / 1.0002))
     counted = odefit.fit(hyperbola(), Counting(near, TWO), polish=False)

@@ -113,7 +113,7 @@ def test_equal_solutions_have_profiles_of_both() -> None:
     assert sum(profile.intervals[0]) + sum(profile.intervals[1]) == pytest.approx(4 * math.pi)
 
 
-def test_a_limit_that_ends_the_search_for_other_solutions_is_told_and_nothing_has_converged(
+def test_a_limit_that_ends_the_search_for_other_solutions_is_reported_and_nothing_has_converged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The limit passes before the second place that follows from the answer."""

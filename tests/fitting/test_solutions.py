@@ -123,7 +123,7 @@ def test_a_polished_optimum_stands_for_ends_beside_it_and_before_those_of_a_ridg
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_both_hills_of_a_signalling_cascade_are_told_from_any_seed(seed: int) -> None:
+def test_both_hills_of_a_signalling_cascade_are_found_from_any_seed(seed: int) -> None:
     """In one a reaction of dimers takes long, in the other it is as fast as its bound allows."""
     file = Path(__file__).parents[1] / "data" / "jak_stat.csv"
     data = pd.read_csv(file, comment="#")

@@ -91,12 +91,12 @@ def test_a_start_is_a_result_a_file_or_values(result: Result, tmp_path: Path) ->
         assert found.remarks == ()
 
 
-def test_what_a_start_does_not_say_is_told(result: Result) -> None:
+def test_missing_start_values_are_reported(result: Result) -> None:
     fitted = odefit.fit(decay(), "single-shooting", start={"k": 0.5}, jobs=1)
     assert "start: 'x' has no value there and begins at" in " ".join(fitted.warnings)
 
 
-def test_what_a_start_says_in_vain_is_told(result: Result) -> None:
+def test_unused_start_values_are_reported(result: Result) -> None:
     known = decay(initial={"x": 1.0}).with_unknowns(bounds={"k": (1.0, 2.0)})
     found = warm_start(known, result)
     assert found.vector.tolist() == [1.0]
@@ -107,7 +107,7 @@ def test_what_a_start_says_in_vain_is_told(result: Result) -> None:
     assert "since it is fixed or known in this problem" in x
 
 
-def test_what_the_user_fixes_is_not_told_again(result: Result) -> None:
+def test_what_the_user_fixes_is_not_mentioned_again(result: Result) -> None:
     assert warm_start(decay().with_unknowns(fix={"x": 1.0}), result).remarks == ()
 
 
@@ -118,7 +118,7 @@ def test_an_unknown_that_was_fixed_begins_at_that_value() -> None:
     assert found.remarks == ("start: 'x' was known there and begins at that value, 1",)
 
 
-def test_a_renamed_unknown_is_told_with_the_name_that_it_may_have_now(result: Result) -> None:
+def test_a_renamed_unknown_is_reported_with_the_name_that_it_may_have_now(result: Result) -> None:
     renamed = Problem(Model(ode={"x": "-K*x"}), DATA, {"K": {"lower": 0.0}}, {"x": {"lower": 0.0}})
     words = " ".join(warm_start(renamed, result).remarks)
     assert "'k' is not a name of this problem and is left out; if it is now called 'K'" in words
@@ -145,7 +145,7 @@ def test_quantities_are_split_and_shared_between_experiments(result: Result) -> 
         (3.0, "start: expected a result, the file of one such as result.json"),
     ],
 )
-def test_mistakes_are_told_with_a_remedy(start: Any, words: str) -> None:
+def test_mistakes_are_reported_with_a_remedy(start: Any, words: str) -> None:
     with pytest.raises(InputError, match="start") as caught:
         odefit.fit(decay(), "single-shooting", start=start)
     assert words in str(caught.value)
@@ -163,7 +163,7 @@ def test_two_starts_are_refused(result: Result) -> None:
         odefit.fit(decay(), method, start=result)
 
 
-def test_a_start_that_cannot_be_integrated_is_told_and_does_no_harm() -> None:
+def test_a_start_that_cannot_be_integrated_is_reported_and_does_no_harm() -> None:
     blow_up = Problem(
         Model(ode={"x": "k*x^2"}),
         {"t": [0, 0.5], "x": [1.0, 1.3]},

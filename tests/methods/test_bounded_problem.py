@@ -102,7 +102,9 @@ def test_proposals_are_finite_and_hold_the_guess(fields: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("fields", [{}, {"lower": 0.0}, {"lower": 0.0, "upper": 1e-9}])
-def test_what_must_not_be_zero_has_a_positive_lower_bound(fields: dict[str, Any]) -> None:
+def test_divisors_and_arguments_of_logarithms_get_a_positive_lower_bound(
+    fields: dict[str, Any],
+) -> None:
     model = Model(ode={"x": "-k*x/h + 0*log(m)"}, observables={"y": "s*x"})
     own = Problem(
         model,
@@ -197,7 +199,7 @@ def test_names_that_there_are_not_are_refused_all_at_once() -> None:
         ({"k": (2, 1)}, "the lower bound is above the upper bound"),
     ],
 )
-def test_what_are_no_bounds_is_refused(given: Any, part: str) -> None:
+def test_invalid_bounds_are_refused(given: Any, part: str) -> None:
     with pytest.raises(InputError) as raised:
         check_bounds("Method", given)
     assert str(raised.value).startswith("Method, bounds")

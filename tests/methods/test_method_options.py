@@ -18,7 +18,7 @@ from odefit.methods.registry import METHODS, make_method
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_option_of_every_method_is_told_with_its_meaning(name: str) -> None:
+def test_every_option_of_every_method_is_listed_with_its_meaning(name: str) -> None:
     options = method_options(name)
     assert [o.name for o in options] == [f.name for f in fields(method_class(METHODS[name]))]
     assert all(o.meaning and o.takes and o.default for o in options)
@@ -79,7 +79,7 @@ def test_parts_of_methods_are_named_by_their_class() -> None:
         ("hits", "--set: expected OPTION=VALUE such as method=10, got 'hits'"),
     ],
 )
-def test_mistakes_are_told_with_what_there_is(text: str, words: str) -> None:
+def test_mistakes_are_reported_with_what_there_is(text: str, words: str) -> None:
     with pytest.raises(InputError) as caught:
         settings("multi-start", [text])
     assert words in str(caught.value)

@@ -187,7 +187,7 @@ def test_a_start_that_breaks_off_in_its_linear_algebra_hides_no_other(
     assert found.best is not None
 
 
-def test_if_all_starts_fail_the_reasons_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_all_starts_fail_the_reasons_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     found = scripted([np.inf], monkeypatch, starts=6)
     assert found.status is Status.FAILED
     assert found.best is None
@@ -273,7 +273,7 @@ class Broken(Executor):
         return future
 
 
-def test_an_executor_whose_workers_do_nothing_is_given_up_and_that_is_told(
+def test_an_executor_whose_workers_do_nothing_is_given_up_and_that_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(workers, "installed", lambda _: False)  # without processes of our own

@@ -21,7 +21,7 @@ def test_whole_numbers_pass(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, "1", None, math.nan])
-def test_what_is_no_whole_number_is_refused_with_place_and_value(value: Any) -> None:
+def test_a_non_integer_is_refused_with_place_and_value(value: Any) -> None:
     with pytest.raises(InputError) as caught:
         whole(value, "here")
     message = str(caught.value)
@@ -54,7 +54,7 @@ def test_limits_belong_to_what_passes() -> None:
             number(value, "here", least=1.0, most=2.0)
 
 
-def test_a_number_above_zero_is_said_to_be_that() -> None:
+def test_a_number_above_zero_is_called_positive() -> None:
     number(1e-300, "here", least=SMALLEST)
     with pytest.raises(InputError, match=r"here: expected a number above 0, got 0\.0"):
         number(0.0, "here", least=SMALLEST)

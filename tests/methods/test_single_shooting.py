@@ -75,7 +75,7 @@ def test_a_deadline_that_has_passed_is_a_time_limit() -> None:
     assert found.best is not None  # the start itself
 
 
-def test_an_interruption_is_told_from_a_time_limit() -> None:
+def test_an_interruption_is_distinguished_from_a_time_limit() -> None:
     event = threading.Event()
     event.set()
     found = SingleShooting().solve(growth(), Control(interrupted=event))

@@ -57,7 +57,7 @@ class Hanging(Executor):
 
 
 @pytest.mark.slow
-def test_a_worker_that_hangs_is_given_up_after_the_time_limit_and_its_start_is_told(
+def test_a_worker_that_hangs_is_given_up_after_the_time_limit_and_its_start_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = iter(range(0, 100_000, 1))

@@ -110,5 +110,5 @@ def test_a_model_prints_its_equations() -> None:
     assert repr(model) == "Model(1 state, 2 observables, 1 parameter)"
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_everything_wrong_is_reported_at_once() -> None:
     assert len(errors(ode={"x": "k*", "exp": "1"}, constants={"c": "a"})) == 3

@@ -84,7 +84,7 @@ def test_three_values_are_no_bounds() -> None:
         ("vary", "fixed = VALUE"),
     ],
 )
-def test_words_of_other_programs_are_told_apart(key: str, meant: str) -> None:
+def test_words_of_other_programs_are_distinguished(key: str, meant: str) -> None:
     assert message(parameters={"k": {key: 1.0}}) == (
         f"[parameters] k.{key}: unknown field; write {meant}"
     )
@@ -106,11 +106,11 @@ def test_no_word_of_another_program_is_a_field() -> None:
         ({"x": 0.2}, "expected a table such as { sd = 0.2 }, got 0.2"),
     ],
 )
-def test_noise_in_one_word_is_told_where_it_stands(noise: Any, words: str) -> None:
+def test_noise_in_one_word_is_reported_where_it_stands(noise: Any, words: str) -> None:
     assert words in message(noise=noise)
 
 
-def test_noise_in_one_word_is_told_for_files(tmp_path: Path) -> None:
+def test_noise_in_one_word_is_reported_for_files(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         of_file(tmp_path, top='noise = "poisson"')
     assert (

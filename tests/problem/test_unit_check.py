@@ -49,7 +49,7 @@ ENZYME_UNITS = {"S": "mmol/l", "P": "mmol/l", "seen": "mmol/l"}
 OF_ENZYME = {"vmax": "mmol/l/h", "km": "mM", "feed": "mmol/(l*h)"}
 
 
-def test_consistent_equations_are_said_to_be_checked() -> None:
+def test_consistent_equations_count_as_checked() -> None:
     found = report(ENZYME, ENZYME_UNITS, OF_ENZYME)
     assert found.problems == ()
     assert found.checked == ("[ode] S", "[ode] P", "[observables] seen")

@@ -103,7 +103,7 @@ def test_time_is_logarithmic_where_it_spans_much() -> None:
     assert plot_bounds(RESULTS["optimum of zero"]).axes[0].get_xscale() == "linear"
 
 
-def test_the_scope_is_told_in_a_few_lines() -> None:
+def test_the_scope_is_reported_in_a_few_lines() -> None:
     assert plot_bounds(RESULTS["usual"]).get_suptitle() == "continuous time"
     told = plot_bounds(RESULTS["long scope"]).get_suptitle().split("\n")
     assert len(told) == SCOPE_LINES

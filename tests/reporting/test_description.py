@@ -114,7 +114,7 @@ def test_no_line_is_wider_than_the_terminal(described: Callable[[int], str], wid
     assert "…" not in text
 
 
-def test_a_product_and_what_the_prior_holds_are_said() -> None:
+def test_a_product_and_what_the_prior_holds_are_reported() -> None:
     problem = Problem(
         Model(ode={"x": "-a*b*x"}, observables={"y": "x"}),
         {"t": TIMES, "y": 2 * np.exp(-0.5 * TIMES)},
@@ -130,7 +130,7 @@ def test_a_product_and_what_the_prior_holds_are_said() -> None:
 
 
 @pytest.mark.slow
-def test_a_dae_and_an_elimination_are_told_apart() -> None:
+def test_a_dae_and_an_elimination_are_distinguished() -> None:
     data = {"t": TIMES, "y": 2 * np.exp(-0.5 * TIMES)}
     parameters = {"a": {"lower": 0.1, "upper": 1.0}}
     for equation, said in (
@@ -158,7 +158,7 @@ def test_kinks_go_to_the_implicit_engine() -> None:
     assert "No structural analysis: abs(...) has a kink" in text
 
 
-def test_several_solutions_are_told() -> None:
+def test_several_solutions_are_reported() -> None:
     model = Model(ode={"x": "-a*x", "z": "a*x - b*z"}, observables={"y": "z"})
     data = {"t": TIMES, "y": np.exp(-0.5 * TIMES)}
     problem = Problem(model, data, {"a": {}, "b": {}}, {"x": {}, "z": 0.0})
@@ -216,7 +216,7 @@ def test_a_mistake_in_the_file_is_status_2(
     assert "p.toml" in capsys.readouterr().err
 
 
-def test_sums_that_the_equations_conserve_are_told_and_events_that_change_them() -> None:
+def test_sums_that_the_equations_conserve_are_reported_and_events_that_change_them() -> None:
     ode = {"E": "-k*E*S + m*C", "S": "-k*E*S + m*C", "C": "k*E*S - m*C"}
     problem = Problem(
         Model(ode=ode),

@@ -66,7 +66,7 @@ def test_another_remark_does_not_replace_the_bias(straight: Result, trouble: Tro
     assert f"- x_sd: {bias}" in result_text(straight)
 
 
-def test_a_correction_that_cannot_be_seen_is_not_told(straight: Result) -> None:
+def test_a_correction_that_cannot_be_seen_is_not_mentioned(straight: Result) -> None:
     """With 20,000 values, the corrected standard deviation was told with the same digits."""
     assert straight.uncertainty is not None
     value = straight.best.vector[straight.problem.keys.index("x_sd")]

@@ -38,7 +38,7 @@ def problem(noise: dict[str, Any], values: Any) -> odefit.Problem:
         ),
     ],
 )
-def test_noise_is_said_in_words(noise: dict[str, Any], words: str) -> None:
+def test_noise_is_described_in_words(noise: dict[str, Any], words: str) -> None:
     assert noise_words(problem(noise, [20, 11, 7, 4, 2, 1]), "y", PLAIN, "sd") == words
 
 

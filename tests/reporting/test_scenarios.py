@@ -87,7 +87,7 @@ def test_simulations_take_changes_too(result: Result) -> None:
     assert other["x"].iloc[0] == pytest.approx(1.0 + 9.0 * result.best.parameters["b"])
 
 
-def test_what_is_beyond_the_fitted_experiments_is_said(result: Result) -> None:
+def test_what_is_beyond_the_fitted_experiments_is_reported(result: Result) -> None:
     beyond = Scenario("far", inputs={"u": 3.0}, initial={"x": -1.0}, times=[30.0])
     table = result.predict(experiment=beyond)
     assert table.attrs["notes"] == [
@@ -130,7 +130,7 @@ def test_a_profile_of_a_quantity_over_time_reaches_the_limit(result: Result) -> 
     assert profile.profiles[0].key == "area"
 
 
-def test_mistakes_in_quantities_are_told_together(result: Result) -> None:
+def test_mistakes_in_quantities_are_reported_together(result: Result) -> None:
     with pytest.raises(InputError) as caught:
         result.quantities(["max(z)", "max(x"])
     assert len(caught.value.messages) == 2

@@ -37,7 +37,7 @@ def test_global_is_never_said_without_a_bound(result: Result) -> None:
     assert "global" not in words(result).lower()
 
 
-def test_a_bound_is_told_with_its_gap_and_scope() -> None:
+def test_a_bound_is_reported_with_its_gap_and_scope() -> None:
     bounds = Certificate(18.0, 20.0, "discretised (Radau, 20 intervals)", "A certificate.")
     text = words(replace(GOOD, assessment=replace(GOOD.assessment, bounds=bounds)))
     expected = "better than 18 (gap 10 %; discretised (Radau, 20 intervals))"
@@ -97,7 +97,7 @@ def test_long_lists_of_names_are_shortened() -> None:
     assert some([f"k{i}" for i in range(20)]).endswith("k7 and 12 more")
 
 
-def test_that_routes_disagree_is_said_first() -> None:
+def test_that_routes_disagree_is_stated_first() -> None:
     found = verdict(examples.routed())
     assert found.sentences[0].startswith("The routes disagree: A and B")
     assert found.sentences[1].startswith("The objective")

@@ -159,7 +159,7 @@ def test_an_iteration_that_there_is_not_is_refused(partly: History, iteration: i
         plot_shooting(partly, iteration)
 
 
-def test_a_trajectory_that_cannot_be_integrated_is_said(
+def test_a_trajectory_that_cannot_be_integrated_is_reported(
     partly: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> Simulation:

@@ -64,7 +64,7 @@ def test_a_result_names_no_file(tree: Any) -> None:
     assert "problem_definition: names the file '/etc/passwd', where a result" in refusal(tree)
 
 
-def test_an_unknown_key_is_told_with_its_file(tree: Any) -> None:
+def test_an_unknown_key_is_reported_with_its_file(tree: Any) -> None:
     tree["surprise"] = 1
     assert "result.json: unknown key surprise" in refusal(tree)
 

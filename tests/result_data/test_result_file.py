@@ -208,7 +208,7 @@ def test_facts_come_back_with_their_numbers_and_stand_beside_the_sentences() -> 
     assert list(back.reasons) == [limit]
 
 
-def test_files_from_before_there_were_facts_say_what_they_said() -> None:
+def test_warnings_of_files_without_facts_are_unchanged() -> None:
     several = (
         "2 different solutions fit equally well; they differ in k1, k[a, b]. The estimates shown "
         "are those of one of them; all are in the list of solutions"
@@ -333,7 +333,7 @@ def test_what_is_no_result_is_refused(content: bytes, message: str, tmp_path: Pa
         load_result(file)
 
 
-def test_a_file_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported_as_such(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such file in"):
         load_result(tmp_path / "nothing.json")
 

@@ -116,7 +116,7 @@ def test_the_result_says_so_too_and_is_that_of_a_forced_casadi() -> None:
     assert sum("heyoka" in warning for warning in warnings) == 1
 
 
-def test_with_both_packages_nothing_is_said() -> None:
+def test_with_both_packages_there_is_no_remark() -> None:
     problem = odefit.library.load("alpha-pinene")
     assert odefit.ForwardMap(problem).warnings == ()
 

@@ -63,7 +63,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch, names: set[str], share: float) -> 
 USUAL: set[str] = {engines.Engines().preferred()}
 
 
-def test_engines_that_agree_are_not_told_of() -> None:
+def test_agreeing_engines_are_not_mentioned() -> None:
     forward = ForwardMap(decay())
     for noise in (True, False):
         opinion = second_opinion(forward, np.array([0.7]), noise=noise)
@@ -106,7 +106,7 @@ def test_a_second_opinion_that_is_wrong_itself_changes_nothing(
     assert not opinion_sentence(opinion)
 
 
-def test_it_is_told_where_nobody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_says_where_nobody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     shares = {"heyoka": 1e-3, "runge-kutta": 2e-3, "bdf": -1e-3, "casadi": 3e-3, "lsoda": 0.02}
     rows = {n: with_error(row, shares[n]) for n, row in ENGINES.items() if n in shares}
     monkeypatch.setattr(engines, "ENGINES", rows)

@@ -29,7 +29,7 @@ def biohydrogenation() -> StructuralIdentifiability:
     return odefit.identifiability(odefit.library.load("rational-biohydrogenation"))
 
 
-def test_global_local_and_lost_are_told_apart(
+def test_global_local_and_lost_are_distinguished(
     biohydrogenation: StructuralIdentifiability,
 ) -> None:
     found = biohydrogenation
@@ -44,7 +44,7 @@ def test_global_local_and_lost_are_told_apart(
     assert not found.unfinished
 
 
-def test_it_is_told_in_words(biohydrogenation: StructuralIdentifiability) -> None:
+def test_the_finding_is_put_into_words(biohydrogenation: StructuralIdentifiability) -> None:
     assert biohydrogenation.sentence == (
         "Of 10 unknowns, 5 are identifiable globally, 4 are identifiable locally and 1 is not "
         "identifiable. 2 solutions give the same outputs."
@@ -108,7 +108,7 @@ def test_a_count_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_without_any_time_nothing_is_said_of_the_unknowns() -> None:
+def test_without_any_time_there_is_no_remark_on_the_unknowns() -> None:
     found = odefit.identifiability(cascade(10), time_limit=0.0)
     assert set(statuses(found).values()) == {"not decided within the limit"}
     assert list(found.lines()) == ["Nothing was decided within the limit."]
@@ -116,7 +116,7 @@ def test_without_any_time_nothing_is_said_of_the_unknowns() -> None:
     assert found.table["identifiable"].isna().all()
 
 
-def test_what_low_derivatives_tell_is_told_when_there_is_no_time_for_higher_ones(
+def test_findings_of_low_derivatives_are_reported_without_time_for_higher_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for checks in range(100, 1000, 20):
@@ -165,7 +165,7 @@ def test_whenever_the_time_passes_no_verdict_is_wrong(
 
 
 @pytest.mark.slow
-def test_what_only_very_high_derivatives_tell_is_not_called_lost() -> None:
+def test_unknowns_seen_in_very_high_derivatives_are_not_called_lost() -> None:
     """Around zeros the signal arrives late: the rank rises up to derivative 88 of 40 unknowns."""
     ode = {"x1": "k1*exp(-0.1*t)*(1 - x1) - 0.3*x1"}
     rates = ["k1"]

@@ -107,7 +107,7 @@ def test_the_solutions_of_the_equations_are_kept_on_disk(
         (Model(ode={"x": "-exp(p^2)*x"}), "p", {"x": 1.0}),  # two, in p alone or in exp as well
     ],
 )
-def test_where_nothing_is_known_nothing_is_said(
+def test_where_nothing_is_known_there_is_no_remark(
     model: Model, parameters: str, initial: dict[str, Any]
 ) -> None:
     of = problem(model, parameters, initial, TIMES)

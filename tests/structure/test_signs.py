@@ -57,7 +57,7 @@ def test_mass_action_and_michaelis_menten_keep_concentrations_nonnegative() -> N
         ({"x": "-k*x", "v": "k*(1 - x)"}, 0.0, 0.0),  # only x <= 1 would keep it
     ],
 )
-def test_what_may_be_negative_is_not_told(
+def test_quantities_that_may_be_negative_are_left_out(
     ode: Mapping[str, str], lower: float, start: float
 ) -> None:
     assert "v" not in found(ode, {"k": {"lower": lower}}, {"x": 1.0, "v": start})

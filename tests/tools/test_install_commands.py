@@ -97,7 +97,7 @@ def test_all_of_them_are_run_every_week() -> None:
 
 
 @pytest.mark.slow
-def test_a_command_that_fails_is_told(
+def test_a_command_that_fails_is_reported(
     script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = script.Command("none", ("echo there is nothing to install >&2; exit 3",))

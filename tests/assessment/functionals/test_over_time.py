@@ -134,7 +134,7 @@ def test_a_scenario_has_a_window_of_its_own(problem: Problem) -> None:
         ("integral()", "empty"),
     ],
 )
-def test_mistakes_are_told_with_the_remedy(problem: Problem, text: str, said: str) -> None:
+def test_mistakes_are_reported_with_the_remedy(problem: Problem, text: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
         over_time(problem, text, "data")
     assert said in str(caught.value)

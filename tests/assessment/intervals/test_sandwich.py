@@ -177,7 +177,7 @@ def test_an_estimated_standard_deviation_has_the_chi_square_interval_of_fewer_de
 
 
 @pytest.mark.slow
-def test_what_the_sandwich_cannot_do_is_said() -> None:
+def test_limits_of_the_sandwich_estimator_are_reported() -> None:
     data = noisy(np.random.default_rng(6))
     cases: tuple[tuple[dict[str, object], str], ...] = (
         ({"sd": "estimate", "correlation": "ou"}, "the noise model has one already"),

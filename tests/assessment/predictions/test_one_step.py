@@ -203,7 +203,9 @@ TABLE = DECAY["data"]
         (Obstacle.CORRELATED, "x", {"noise": {"x": {"sd": 0.1, "correlation": "ou"}}}),
     ],
 )
-def test_what_forbids_them_is_said(obstacle: Obstacle, name: str, changes: dict[str, Any]) -> None:
+def test_the_obstacle_to_predictions_one_step_ahead_is_reported(
+    obstacle: Obstacle, name: str, changes: dict[str, Any]
+) -> None:
     given = {**DECAY, **changes}
     run = {key: given.pop(key) for key in ("events", "steady_state") if key in given}
     data = given.pop("data")

@@ -100,7 +100,7 @@ def test_a_band_is_one_continuation_and_not_many_profiles() -> None:
         )
 
 
-def test_what_nothing_bounds_has_no_end_and_says_so() -> None:
+def test_an_unbounded_band_has_no_end_and_a_note() -> None:
     times = np.array([0.0, 1.0, 2.0, 3.0])
     problem = Problem(
         Model(ode={"x": "-k*x", "z": "c"}, observables={"y": "x"}),

@@ -77,7 +77,7 @@ def test_where_another_solution_has_no_end_the_union_has_none_and_says_why() -> 
     assert band.lacking == (NoBand.AT_A_BOUND,)
 
 
-def test_another_solution_that_cannot_be_integrated_is_told() -> None:
+def test_another_solution_that_cannot_be_integrated_is_reported() -> None:
     band = joined(member(Fixed(1.0, 0.5)), member(Failing()))
     assert np.isnan(ends(band)).all()
     assert isinstance(band, Band)

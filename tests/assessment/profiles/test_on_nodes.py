@@ -294,7 +294,7 @@ def test_straightened_coordinates_are_logarithms_where_unknowns_act_and_linear_w
     assert coordinates.derivative(x)[1] == pytest.approx(2e-2, rel=1e-3)
 
 
-def test_a_narrow_valley_is_told_from_a_wide_one() -> None:
+def test_a_narrow_valley_is_distinguished_from_a_wide_one() -> None:
     forward, vector = optimum(LONG)
     evaluation = forward.evaluate(vector)
     assert isinstance(evaluation, Evaluation)

@@ -156,7 +156,7 @@ def test_what_has_no_effect_is_flat_without_end() -> None:
     assert "c has no effect on what is measured" in c.sentence
 
 
-def test_a_limit_on_one_side_alone_is_said_as_such() -> None:
+def test_a_limit_on_one_side_alone_is_reported_as_such() -> None:
     # Saturation: all large k fit alike.
     times = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
     values = np.array([0.0, 2.05, 1.98, 2.02, 1.97])

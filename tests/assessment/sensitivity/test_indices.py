@@ -167,7 +167,7 @@ def test_ranges_are_logarithmic_where_they_span_decades() -> None:
         ({}, "no value for p1, p2"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: dict[str, object], message: str) -> None:
+def test_nonsensical_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
     problem = product()[0]
     with pytest.raises(odefit.InputError, match=message):
         odefit.sensitivity(problem, **arguments)  # type: ignore[arg-type]

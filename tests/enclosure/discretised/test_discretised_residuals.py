@@ -256,7 +256,7 @@ def test_a_bound_that_no_guess_confirms_is_none(monkeypatch: pytest.MonkeyPatch)
     assert np.isinf(found.remainder[2:]).all()
 
 
-def test_useless_boxes_are_said_to_be_useless() -> None:
+def test_useless_boxes_are_called_useless() -> None:
     problem = Problem(
         Model(ode={"x": "k*x^2"}),
         {"t": [0.0, 1.0, 2.0], "x": [1.0, 1.1, 1.2]},

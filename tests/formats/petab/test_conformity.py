@@ -109,7 +109,7 @@ def test_spans_shorter_than_rounding_between_events_are_no_obstacle() -> None:
 
 @pytest.mark.parametrize("case", ["v1/0001", "v1/0007", "v1/0014", "v2/0011", "v2/0016"])
 @pytest.mark.parametrize(("column", "cell"), [("realDate", "2020-03-06"), ("Notes", "by hand")])
-def test_further_columns_in_all_tables_are_told_and_change_nothing(
+def test_further_columns_in_all_tables_are_reported_and_change_nothing(
     tmp_path: Path, case: str, column: str, cell: str
 ) -> None:
     """Version 1 has none in its condition table, where one of texts is no quantity all the same."""

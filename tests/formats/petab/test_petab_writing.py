@@ -242,7 +242,7 @@ def test_names_that_sbml_reserves_get_an_underscore(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_petab_has_no_words_for_is_refused(more: Any, words: str, tmp_path: Path) -> None:
+def test_features_that_petab_lacks_are_refused(more: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words):
         write_petab(decay(**more), tmp_path)
     assert not list(tmp_path.iterdir())

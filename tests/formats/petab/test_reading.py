@@ -232,7 +232,7 @@ MISTAKES = [
 @pytest.mark.parametrize(
     ("file", "change", "message"), MISTAKES, ids=[m[2][-30:] for m in MISTAKES]
 )
-def test_a_mistake_is_told_with_its_place(
+def test_a_mistake_is_reported_with_its_place(
     tmp_path: Path, file: str, change: tuple[str, str], message: str
 ) -> None:
     with pytest.raises(InputError) as caught:

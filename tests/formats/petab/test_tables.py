@@ -35,13 +35,13 @@ def test_cells_have_their_columns_and_places(tmp_path: Path) -> None:
         ("id\tvalue\nx\t1\t2\n", "line 2: there are 3 cells, but 2 columns"),
     ],
 )
-def test_a_mistaken_table_is_told(tmp_path: Path, text: str, message: str) -> None:
+def test_a_mistaken_table_is_reported(tmp_path: Path, text: str, message: str) -> None:
     _, errors = read(tmp_path, text)
     assert len(errors) == 1
     assert message in errors[0]
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     issues = Issues()
     assert read_tsv(tmp_path / "none.tsv", "none.tsv", issues) is None
     assert "none.tsv" in issues.errors[0]
@@ -60,7 +60,7 @@ def test_numbers_are_read(tmp_path: Path, cell: str, infinite: bool, expected: f
 
 
 @pytest.mark.parametrize("cell", ["1,5", "inf", "a", "1_000", "0x1"])
-def test_what_is_no_number_is_told_with_its_place(tmp_path: Path, cell: str) -> None:
+def test_what_is_no_number_is_reported_with_its_place(tmp_path: Path, cell: str) -> None:
     table, _ = read(tmp_path, f"value\n{cell}\n")
     assert table is not None
     issues = Issues()
@@ -68,7 +68,7 @@ def test_what_is_no_number_is_told_with_its_place(tmp_path: Path, cell: str) -> 
     assert "table.tsv, line 2: value: expected a finite number" in issues.errors[0]
 
 
-def test_required_columns_and_near_misses_are_told(tmp_path: Path) -> None:
+def test_required_columns_and_near_misses_are_reported(tmp_path: Path) -> None:
     table, _ = read(tmp_path, "parameterID\testimate\nk\t1\n")
     assert table is not None
     issues = Issues()

@@ -158,7 +158,7 @@ def test_replicates_are_averaged() -> None:
 
 
 @pytest.mark.slow
-def test_constant_outputs_are_fitted_by_a_search_and_said_to_be_no_solution() -> None:
+def test_constant_outputs_are_fitted_by_a_search_and_called_no_solution() -> None:
     """Prey at rest shows a = b w, and no more."""
     estimate = solved(prey(values=np.full(31, 0.5)))
     values = named(prey(), best(estimate).vector)
@@ -188,7 +188,7 @@ def foreign() -> Estimate:
 
 
 @pytest.mark.slow
-def test_data_that_no_solution_fits_are_searched_from_many_starts_and_that_is_said() -> None:
+def test_data_that_no_solution_fits_are_searched_from_many_starts_and_that_is_reported() -> None:
     message = foreign().message
     assert "none of its solutions gives a trajectory through the data" in message
     assert "the model may not describe these data" in message
@@ -337,7 +337,7 @@ def test_names_of_the_models_agree() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_said_of_other_solutions_where_an_unknown_is_held() -> None:
+def test_there_is_no_remark_on_other_solutions_where_an_unknown_is_held() -> None:
     times = np.linspace(0.0, 4.0, 21)
     problem = Problem(
         Model(ode={"x": "-(a + b)*x"}),

@@ -101,7 +101,7 @@ def test_replicates_are_averaged_in_the_order_of_time() -> None:
     assert values.tolist() == [1.0, 4.0, 5.0]
 
 
-def test_what_is_not_measured_is_left_out() -> None:
+def test_unmeasured_values_are_left_out() -> None:
     times, _ = segment(y=np.where(TIMES == 4.0, np.nan, TIMES)).series["y"]
     assert 4.0 not in times
     assert len(times) == 10

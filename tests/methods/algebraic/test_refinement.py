@@ -67,7 +67,7 @@ def test_the_truth_stays_where_it_is(name: str) -> None:
     assert problem.keys
 
 
-def test_two_close_solutions_are_told_apart_as_well_as_their_data_allow() -> None:
+def test_two_close_solutions_are_distinguished_as_well_as_their_data_allow() -> None:
     """Compartments 3 and 4 of mammillary 4 have rates of 0.582 and 0.536: data set 0."""
     problem, truth, preparation, refinement = ready("rational-mammillary-4")
     random = np.random.default_rng(0)

@@ -16,7 +16,7 @@ def test_its_ends_are_numbered_after_those_that_are_there() -> None:
     assert route.completeness_of(None) is None
 
 
-def test_what_it_does_not_apply_to_has_a_reason() -> None:
+def test_a_model_that_the_route_cannot_handle_has_a_reason() -> None:
     model = Model(ode={"x": "-k*abs(x)"})
     problem = Problem(model, {"t": [0.0, 1.0, 2.0], "x": [1.0, 0.6, 0.4]}, {"k": {}}, {"x": 1.0})
     route = AlgebraicRoute(problem)

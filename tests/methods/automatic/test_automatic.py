@@ -180,7 +180,7 @@ def test_small_residuals_of_stiff_equations_are_not_taken_for_rounding() -> None
     assert "rounding" not in found.message
 
 
-def test_what_a_checkpoint_holds_is_not_computed_again(few: Problem, tmp_path: Path) -> None:
+def test_results_in_a_checkpoint_are_not_computed_again(few: Problem, tmp_path: Path) -> None:
     path = tmp_path / "c"
     whole = solved(few, checkpoint=path)
     stored = records(path, "starts")

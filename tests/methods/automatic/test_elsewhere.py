@@ -263,7 +263,7 @@ def test_a_level_below_which_less_evaporates_is_found() -> None:
 
 
 @pytest.mark.slow
-def test_a_bounded_search_elsewhere_is_told_where_it_finds_nothing_better() -> None:
+def test_a_bounded_search_elsewhere_is_reported_where_it_finds_nothing_better() -> None:
     """The best that a decay can do for a rising curve is to stand still."""
     result = odefit.fit(growth(), jobs=1, seed=1)
     assert result.status is Status.CONVERGED

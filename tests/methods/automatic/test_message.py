@@ -55,7 +55,7 @@ def test_an_optimum_that_was_reached_once() -> None:
     )
 
 
-def test_ends_that_one_start_alone_has_reached_are_told() -> None:
+def test_ends_that_one_start_alone_has_reached_are_reported() -> None:
     said = message_of(replace(found(), enough=False, unseen=Unseen(40, 9)), [SHOOTING], None)
     assert said.endswith(
         "Nine of 40 independent starts that fit within the noise ended where no other did, "

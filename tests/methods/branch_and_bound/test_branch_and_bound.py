@@ -156,7 +156,7 @@ def endless(**more: Any) -> BranchAndBound:
     return BranchAndBound(gap=0.0, absolute_gap=0.0, starts=2, **more)
 
 
-def test_out_of_time_is_said() -> None:
+def test_out_of_time_is_reported() -> None:
     result = fit(bounded(), endless(), seed=1, time_limit=0.3)
     assert result.status is Status.TIME_LIMIT
     assert result.message.startswith("the bounds have not met after")
@@ -232,7 +232,7 @@ def test_bounds_survive_a_file_and_are_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ode", "scheme", "unique"), [("-k*x^2", "trapezoid", False), ("-k^2*x + t", "simpson", True)]
 )
-def test_solutions_that_are_not_meant_are_told(ode: str, scheme: str, unique: bool) -> None:
+def test_solutions_that_are_not_meant_are_reported(ode: str, scheme: str, unique: bool) -> None:
     """One trapezoid of x' = -k x^2 has two ends, and the other one may fit as well."""
     result = fit(one(ode), BranchAndBound(scheme, 8, starts=1), seed=1)
     bounds = result.assessment.bounds
@@ -241,7 +241,7 @@ def test_solutions_that_are_not_meant_are_told(ode: str, scheme: str, unique: bo
 
 
 @pytest.mark.slow
-def test_bounds_that_are_not_the_problem_s_own_are_told() -> None:
+def test_bounds_that_are_not_the_problem_s_own_are_reported() -> None:
     result = fit(bounded(), BranchAndBound(bounds={"k": (0.1, 2.0)}, starts=2), seed=1)
     bounds = result.assessment.bounds
     assert bounds is not None
@@ -250,7 +250,7 @@ def test_bounds_that_are_not_the_problem_s_own_are_told() -> None:
 
 
 @pytest.mark.slow
-def test_an_answer_beyond_the_box_is_not_said_to_be_the_best() -> None:
+def test_an_answer_beyond_the_box_is_not_called_the_best() -> None:
     """The last improvement on the trajectories knows the problem's own bounds alone."""
     result = fit(bounded(), BranchAndBound(bounds={"k": (1.0, 2.0)}, starts=2), seed=1)
     bounds, local = result.assessment.bounds, result.assessment.local
@@ -434,7 +434,7 @@ def _failing(progress: Progress) -> None:
 
 
 @pytest.mark.slow
-def test_a_local_answer_that_cannot_be_enclosed_is_an_upper_bound_that_is_told(
+def test_a_local_answer_that_cannot_be_enclosed_is_an_upper_bound_that_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Stiff equations on a coarse mesh: the solver's word for it, and said so."""

@@ -150,7 +150,7 @@ def test_residuals_of_which_nothing_is_known_take_no_part() -> None:
     assert (inside.all(axis=2) | (norms > 1.5)).all()
 
 
-def test_of_nothing_nothing_is_said() -> None:
+def test_without_data_there_is_no_remark() -> None:
     monomials = Monomials.of(2, 2)
     c = np.zeros((3, 6, 4))
     bounds = NodeBounder(monomials)(residuals(c, np.full((3, 4), np.inf)), 1.0)

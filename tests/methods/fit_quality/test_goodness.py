@@ -93,7 +93,7 @@ def test_the_verdict_stands_above_the_estimates() -> None:
     assert report_html(result).count("The model misses x") == 1
 
 
-def test_the_pattern_of_alpha_pinene_is_told() -> None:
+def test_the_pattern_of_alpha_pinene_is_reported() -> None:
     result = fitted(library.load("alpha-pinene"))
     assert result.goodness is not None
     assert "The model misses y3 and y4: their residuals run in a pattern" in (
@@ -115,7 +115,7 @@ def test_outliers_are_named() -> None:
     assert "2 outliers lie far from the model: x at t =" in goodness.sentence
 
 
-def test_an_outlier_that_the_fit_follows_is_told_by_its_studentised_residual() -> None:
+def test_an_outlier_that_the_fit_follows_is_recognised_by_its_studentised_residual() -> None:
     times = np.append(np.linspace(0.0, 1.0, 24), 2.5)
     values = 1.0 + 0.5 * times + 0.1 * noise_of(4, size=25)
     values[-1] += 1.2
@@ -135,7 +135,7 @@ def test_an_outlier_that_the_fit_follows_is_told_by_its_studentised_residual() -
     assert outlier.distance == pytest.approx(distance, rel=1e-6)
 
 
-def test_skewed_residuals_are_told() -> None:
+def test_skewed_residuals_are_reported() -> None:
     times = np.linspace(0.0, 4.0, 150)
     noise = np.random.default_rng(3).exponential(size=150) - 1.0
     goodness = fitted(decay(10 * np.exp(-0.7 * times) + 0.3 * noise, times)).goodness
@@ -202,7 +202,7 @@ def test_simulations_end_where_the_verdict_is_clearly_good(
     assert first.p == pytest.approx(last.p, abs=4 * np.sqrt(0.25 / goodness_module.FIRST_DRAWS))
 
 
-def test_of_data_without_noise_nothing_is_said() -> None:
+def test_of_data_without_noise_there_is_no_remark() -> None:
     assert fitted(decay(DECAY)).goodness is None
     assert fitted(decay(np.round(DECAY, 7))).goodness is None
     for values in (DECAY, 1e-9 * DECAY, np.round(DECAY, 7)):
@@ -309,7 +309,7 @@ def test_right_models_of_skewed_residuals_are_seldom_called_bad(name: str) -> No
     assert 0.0 < bad < 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(problems))
 
 
-def test_a_pattern_in_counts_is_told() -> None:
+def test_a_pattern_in_counts_is_reported() -> None:
     times = np.linspace(0.0, 4.0, 40)
     means = 40 * np.exp(-0.3 * times) * (1 + 0.6 * np.sin(3 * times))
     counts = np.random.default_rng(8).poisson(means)
@@ -319,7 +319,7 @@ def test_a_pattern_in_counts_is_told() -> None:
     assert "The model misses x: its residuals run in a pattern" in goodness.sentence
 
 
-def test_an_offset_of_counts_is_told() -> None:
+def test_an_offset_of_counts_is_reported() -> None:
     """The mean that is taken off the residuals is that of a right model, not their own."""
     times = np.linspace(0.0, 4.0, 40)
     generator = np.random.default_rng(9)

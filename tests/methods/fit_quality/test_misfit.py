@@ -34,14 +34,14 @@ def words(problem: Problem, vector: Array) -> list[str]:
     return [notice_sentence(n) for n in _astray(assess_misfit(forward, vector, evaluation))]
 
 
-def test_degrees_for_radians_are_told_with_what_the_curve_does_instead() -> None:
+def test_degrees_for_radians_are_reported_with_what_the_curve_does_instead() -> None:
     (said,) = words(pendulum(20.0), np.array([0.8, 0.15]))
     assert said.startswith("No curve comes near theta: the data run from -18.")
     assert "and pass the middle 11 times; the curve of this answer runs from" in said
     assert "Sines and cosines take radians: if these are degrees" in said
 
 
-def test_a_curve_that_stays_where_it_begins_is_told_without_talk_of_angles() -> None:
+def test_a_curve_that_stays_where_it_begins_is_reported_without_talk_of_angles() -> None:
     problem = Problem(
         Model(ode={"x": "-k*x"}),
         {"t": TIMES, "x": 2.0 * SWINGS + 0.01 * np.cos(40.0 * TIMES)},

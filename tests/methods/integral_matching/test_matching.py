@@ -113,7 +113,7 @@ def test_repeated_measurements_count_as_their_mean() -> None:
     assert worst(matched(decay(data=data))[1], TRUTH) < 1e-7
 
 
-def test_what_is_not_measured_is_left_out() -> None:
+def test_unmeasured_values_are_left_out() -> None:
     values = DECAY.copy()
     values[[3, 4, 20, 40]] = np.nan
     assert worst(matched(decay(data={"t": T, "x": values}))[1], TRUTH) < 1e-7

@@ -147,7 +147,7 @@ def test_products_of_sums_are_not_multiplied_out() -> None:
     assert found == pytest.approx((large["x"] - 1e9) * (large["y"] - 1e9), rel=1e-12)
 
 
-def test_what_is_recorded_twice_is_one_quantity() -> None:
+def test_an_expression_recorded_twice_is_one_quantity() -> None:
     recorder = Recorder(GRID)
     known = {"x": recorder.known(X)} | {n: recorder.unknown(k) for k, n in enumerate(NAMES)}
     one, other = (parse("sin(a*x)/b").evaluate(known, recorder) for _ in range(2))

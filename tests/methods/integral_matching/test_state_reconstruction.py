@@ -104,7 +104,7 @@ def test_an_observable_that_is_never_measured_measures_nothing() -> None:
     assert seen(observed({"x": "x", "w": "w"}, {"x": DECAY})) == {"x"}
 
 
-def test_what_one_experiment_does_not_measure_is_hidden() -> None:
+def test_a_state_unmeasured_in_one_experiment_is_hidden_there() -> None:
     experiments = [
         Experiment("A", {"t": T, "x": DECAY, "w": CHAIN}),
         Experiment("B", {"t": T, "x": DECAY}),

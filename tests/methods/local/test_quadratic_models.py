@@ -123,7 +123,7 @@ def test_what_a_model_promises_is_what_its_minimum_gives(seed: int) -> None:
         assert not model.promises(share * most)
 
 
-def test_what_overflows_is_not_taken_for_a_minimum() -> None:
+def test_an_overflow_is_not_taken_for_a_minimum() -> None:
     one = np.ones(1)
     with np.errstate(all="ignore"):
         huge = np.full((1, 1), 1e200)

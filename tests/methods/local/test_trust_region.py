@@ -345,7 +345,7 @@ def test_a_wall_of_failures_is_a_place_to_stop() -> None:
     assert found.vector == pytest.approx([1.0], rel=1e-6)
 
 
-def test_a_start_that_cannot_be_evaluated_is_said_to_be_so() -> None:
+def test_a_start_that_cannot_be_evaluated_is_reported_as_such() -> None:
     found = minimise(
         lambda x: None, np.array([1.0]), np.array([0.0]), np.array([2.0]), Tolerances()
     )

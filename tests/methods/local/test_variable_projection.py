@@ -124,7 +124,7 @@ def test_start_values_of_what_is_eliminated_do_not_matter() -> None:
     assert problem.keys[2:] == ("s", "c", "d")
 
 
-def test_a_failed_integration_is_told() -> None:
+def test_a_failed_integration_is_reported() -> None:
     problem = Problem(
         Model(ode={"x": "k*x^2"}, observables={"y": "s*x"}),
         {"t": TIMES, "y": np.ones(12)},
@@ -137,7 +137,7 @@ def test_a_failed_integration_is_told() -> None:
     assert found.starts[0].vector.tolist() == [2.0, 1.0]
 
 
-def test_an_observable_without_a_logarithm_is_told() -> None:
+def test_an_observable_without_a_logarithm_is_reported() -> None:
     problem = problem_of(
         {"y": "s*(b - 1)"},
         {"y": factors(B, 1)},

@@ -103,7 +103,7 @@ def test_the_answer_is_that_of_single_shooting(name: str) -> None:
     "nodes", [1, 5, [0.3, 3.33, 7.0], *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 1000))]
 )
 @pytest.mark.parametrize("states", ["relaxed", "data", "simulation"])
-def test_the_answer_does_not_hang_on_nodes_and_where_they_begin(nodes: Any, states: str) -> None:
+def test_the_answer_does_not_depend_on_nodes_and_where_they_begin(nodes: Any, states: str) -> None:
     result = fitted(exchange(), nodes=nodes, states=states)
     assert result.status is Status.CONVERGED
     assert result.objective == pytest.approx(0.010545993130, rel=1e-8)
@@ -121,7 +121,7 @@ def test_nor_on_the_integrator(integrator: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["kinks", "linear algebra", "nonlinear algebra"])
-def test_what_only_the_stiff_engine_integrates_is_fitted_too(name: str) -> None:
+def test_a_model_that_only_the_stiff_engine_integrates_is_fitted(name: str) -> None:
     """More data than unknowns, made from the case's own values."""
     problem, vector = ZOO[name]()
     measured = columns(problem)
@@ -136,7 +136,7 @@ def test_what_only_the_stiff_engine_integrates_is_fitted_too(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_voltage_alone_tells_all_from_twenty_far_starts() -> None:
+def test_the_voltage_alone_determines_all_unknowns_from_twenty_far_starts() -> None:
     """FitzHugh and Nagumo's parameters off by up to a factor of five, and noise."""
     exact = library.load("fitzhugh-nagumo-v")
     reference = library.reference("fitzhugh-nagumo-v")
@@ -265,7 +265,7 @@ def test_fewer_data_than_unknowns_are_refused() -> None:
         fitted(problem)
 
 
-def test_a_state_that_nobody_sees_is_said_to_be_undetermined() -> None:
+def test_a_state_that_nobody_sees_is_called_undetermined() -> None:
     t = np.linspace(0.0, 6.0, 25)
     random = np.random.default_rng(0)
     problem = Problem(
@@ -301,7 +301,7 @@ def test_the_same_on_nodes() -> None:
 
 
 @pytest.mark.slow
-def test_a_product_that_is_all_the_data_see_is_said() -> None:
+def test_a_product_that_is_all_the_data_see_is_reported() -> None:
     problem = decay(initial={"x": {"lower": 0.0, "upper": 9.0}})
     result = odefit.fit(problem, MultipleShooting(starts=5))
     best = result.best

@@ -43,7 +43,7 @@ def test_nothing_is_left_far_below_the_optimum() -> None:
             tools.relaxation_bound(low, high, 0.5 * p.objective)
 
 
-def test_a_round_stops_when_it_is_told() -> None:
+def test_a_round_stops_on_request() -> None:
     p = planted("predator")
     tools = tightening(p)
     tools.stop = lambda: True

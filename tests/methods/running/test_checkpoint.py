@@ -89,14 +89,14 @@ def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) 
     assert path.read_bytes() == content
 
 
-def test_lines_of_json_of_before_are_told(tmp_path: Path) -> None:
+def test_lines_of_json_of_before_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text('{"odefit checkpoint": 1, "of": "me"}\n{"index": 0}\n')
     with pytest.raises(ForeignCheckpointError, match="of an earlier version of odefit"):
         checkpoint(path)
 
 
-def test_a_later_version_is_told_and_its_file_left_alone(tmp_path: Path) -> None:
+def test_a_later_version_is_reported_and_its_file_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "file"
     keep(path, a=1)
     execute(path, f"PRAGMA user_version = {FORMAT + 1}", "CREATE TABLE more (x)")
@@ -106,7 +106,7 @@ def test_a_later_version_is_told_and_its_file_left_alone(tmp_path: Path) -> None
     assert path.read_bytes() == before
 
 
-def test_what_an_earlier_version_of_odefit_wrote_is_read(tmp_path: Path) -> None:
+def test_files_of_an_earlier_version_are_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
     keep(path, a=1)
     execute(path, "UPDATE work SET version = '0.0.1'")
@@ -185,7 +185,7 @@ def test_a_record_under_another_key_counts_as_not_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_changed_bytes_are_told_or_count_as_not_done(tmp_path: Path) -> None:
+def test_changed_bytes_are_reported_or_count_as_not_done(tmp_path: Path) -> None:
     path, changed = tmp_path / "file", tmp_path / "changed"
     values = {f"k{i}": [i, 1 / (i + 1)] for i in range(120)}
     keep(path, **values)
@@ -316,7 +316,7 @@ def put(file: Checkpoint, **values: Any) -> None:
     file.flush()
 
 
-def test_a_full_disk_is_told_once_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_once_and_nothing_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with checkpoint(path) as file:
         with full_disk():

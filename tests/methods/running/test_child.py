@@ -228,7 +228,7 @@ def test_on_windows_a_child_inherits_its_connection_alone(monkeypatch: pytest.Mo
     assert not {"pass_fds", "start_new_session"} & set(arguments)
 
 
-def test_on_windows_the_status_of_a_crash_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_windows_the_status_of_a_crash_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_module, "sys", SimpleNamespace(platform="win32"))
     assert death_signal(0xC0000005) == "0xc0000005"
     assert death_signal(3) is None

@@ -95,7 +95,7 @@ def test_what_dies_on_the_way_changes_nothing(victim: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "", "http://127.0.0.1:8786", "tls://127.0.0.1:9"])
-def test_what_is_no_address_is_told(address: str) -> None:
+def test_what_is_no_address_is_reported(address: str) -> None:
     with pytest.raises(InputError, match="no scheduler answers there"), dask_cluster(address):
         pass
 

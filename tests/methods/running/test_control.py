@@ -54,7 +54,7 @@ def test_a_handler_of_somebody_else_stays() -> None:
         signal.signal(signal.SIGTERM, previous)
 
 
-def test_a_block_around_another_is_told_of_the_signal() -> None:
+def test_an_outer_block_is_notified_of_the_signal() -> None:
     outer, inner = Control(), Control()
     before = signal.getsignal(signal.SIGTERM)
     with interruptible(outer):

@@ -176,7 +176,7 @@ def test_an_executor_that_was_shut_down_is_given_up(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("theirs", ["0.0.1", "none"])
-def test_another_version_of_odefit_is_told_in_one_sentence(theirs: str) -> None:
+def test_another_version_of_odefit_is_reported_in_one_sentence(theirs: str) -> None:
     class Other(Fake):
         def reply(self, function: Any, arguments: Any) -> Any:
             reply = function("another", *arguments[1:])
@@ -188,7 +188,7 @@ def test_another_version_of_odefit_is_told_in_one_sentence(theirs: str) -> None:
         done(Other(), 12)
 
 
-def test_a_worker_that_cannot_load_odefit_is_told() -> None:
+def test_a_worker_that_cannot_load_odefit_is_reported() -> None:
     executor = Fake(lambda _: ModuleNotFoundError("No module named 'odefit'"))
     with pytest.raises(InputError, match="the workers cannot load odefit"):
         done(executor, 12)
@@ -206,7 +206,7 @@ def test_other_versions_of_other_packages_are_a_remark() -> None:
     assert [s for s in control.remarks if "numpy 1.0" in s] == control.remarks != []
 
 
-def test_what_cannot_be_pickled_is_told_as_text() -> None:
+def test_an_exception_that_cannot_be_pickled_is_sent_as_text() -> None:
     class OddError(Exception):
         def __reduce__(self) -> Any:
             raise TypeError("no")

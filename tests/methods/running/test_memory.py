@@ -49,7 +49,7 @@ def test_what_no_fit_can_do_with_is_refused() -> None:
         memory_size("1MB")
 
 
-def test_sizes_are_told_with_three_digits() -> None:
+def test_sizes_are_reported_with_three_digits() -> None:
     assert [in_words(s) for s in (12, 3.25e9, 123456789, 2e12)] == [
         "12 bytes",
         "3.25 GB",
@@ -97,7 +97,7 @@ def test_a_control_group_of_a_job_has_less_whatever_its_version(tmp_path: Path) 
         assert found == Machine(4e9, 1.5e9), name
 
 
-def test_where_nobody_tells_nothing_is_known(tmp_path: Path) -> None:
+def test_memory_is_unknown_without_a_source(tmp_path: Path) -> None:
     assert machine_memory(tmp_path, tmp_path) is None
     write(tmp_path, {"proc/meminfo": "MemFree: 1 kB\n"})
     assert machine_memory(tmp_path, tmp_path) is None

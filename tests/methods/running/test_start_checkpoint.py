@@ -127,7 +127,7 @@ def test_a_damaged_record_is_no_start(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 3, {}])
-def test_what_is_no_record_is_no_start(value: Any) -> None:
+def test_an_invalid_record_is_not_a_start(value: Any) -> None:
     assert start_from_json(value, 2) is None
 
 
@@ -222,7 +222,7 @@ def test_unfinished_starts_are_not_stored(tmp_path: Path, monkeypatch: pytest.Mo
     assert {record["status"] for record in stored} <= {"converged", "not converged"}
 
 
-def test_a_start_that_was_told_to_stop_is_not_stored_even_if_it_had_converged(
+def test_a_start_stopped_early_is_not_stored_even_if_it_converged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It might have left a bound again: a resumed fit has to give it that chance."""

@@ -165,7 +165,7 @@ def test_any_structure_gives_the_dense_solution(data: st.DataObject) -> None:
     assert rows @ found == pytest.approx(rows @ wanted, abs=1e-6)
 
 
-def test_what_nothing_determines_stays_where_it_is() -> None:
+def test_undetermined_unknowns_keep_their_values() -> None:
     """An unknown without effect does not move, a combination of two moves as little as can be."""
     system = random_system((6,), 2, 4, [3] * 6)
     system.by_unknown[:, :, 3] = 0

@@ -264,13 +264,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_is_said_with_the_constraint(text: str) -> None:
+def test_what_is_wrong_is_reported_with_the_constraint(text: str) -> None:
     with pytest.raises(InputError, match=WRONG[text]) as caught:
         constrained(exchange(), text)
     assert caught.value.messages[0].startswith(f"constraint {text!r}: ")
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     with pytest.raises(InputError) as caught:
         constrained(exchange(), "q@5 = 1", "k1 = 1", "x = 2")
     assert len(caught.value.messages) == 2
@@ -305,7 +305,7 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("texts", CONTRADICTIONS)
-def test_contradictions_are_said_and_end_quickly(texts: tuple[str, ...]) -> None:
+def test_contradictions_are_reported_and_end_quickly(texts: tuple[str, ...]) -> None:
     result = constrained(exchange(), *texts)
     assert result.status is Status.FAILED
     assert CONTRADICTIONS[texts] in result.message

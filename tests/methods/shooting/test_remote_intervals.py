@@ -43,7 +43,7 @@ def test_the_answer_does_not_depend_on_where_intervals_are_integrated(executor: 
 
 
 @pytest.mark.slow
-def test_a_failure_elsewhere_is_told_as_here(executor: Executor) -> None:
+def test_a_failure_elsewhere_is_reported_as_here(executor: Executor) -> None:
     problem = Problem(
         Model(ode={"x": "k*abs(x)*x"}),
         {"t": [0.0, 1.0, 2.0, 3.0], "x": [1.0, 1.2, 1.4, 1.6]},

@@ -63,7 +63,7 @@ def test_units_and_gaps_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_of_few_points_only_rounding_is_said(n: int) -> None:
+def test_few_points_show_only_rounding(n: int) -> None:
     assert 0 < noise_level(np.arange(float(n)), np.ones(n)) < 1e-15
 
 

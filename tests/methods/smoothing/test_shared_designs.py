@@ -63,7 +63,7 @@ def test_nothing_is_kept_of_long_series() -> None:
     assert penalised._shared.cache_info().currsize == few._shared.cache_info().currsize == 0
 
 
-def test_a_singular_problem_is_told_by_the_absence_of_a_factor() -> None:
+def test_a_singular_problem_is_recognised_by_the_absence_of_a_factor() -> None:
     design = PenalisedProblem.in_pieces(series(np.geomspace(1e-9, 1.0, 40)), 5, 39).design
     found = design.factorisation(1e25)
     assert found.factor is None

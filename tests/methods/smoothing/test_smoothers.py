@@ -151,7 +151,7 @@ def test_times_need_not_be_equidistant(smoother: Smoother) -> None:
 
 
 @every
-def test_in_a_gap_the_errors_grow_and_are_told(smoother: Smoother) -> None:
+def test_in_a_gap_the_errors_grow_and_are_reported(smoother: Smoother) -> None:
     t = np.concatenate([np.linspace(0, 0.3, 10), np.linspace(0.8, 1, 8)])
     fit = smoother.fit(t, np.exp(t))
     error = np.abs(fit.taylor(0.55, 3) - exponential(1.0).taylor(0.55, 3))
@@ -191,7 +191,7 @@ def test_few_points_are_used_or_refused(smoother: Smoother) -> None:
 
 
 @every
-def test_what_cannot_be_used_is_refused_with_a_remedy(smoother: Smoother) -> None:
+def test_unusable_input_is_refused_with_a_remedy(smoother: Smoother) -> None:
     with pytest.raises(InputError, match="increase strictly; sort"):
         smoother.fit(np.array([0.0, 1.0, 1.0, 2.0, 3.0]), np.zeros(5))
     with pytest.raises(InputError, match="not finite; leave those points out"):

@@ -175,7 +175,7 @@ def test_an_exception_on_the_way_ends_the_solve(process: int) -> None:
     assert not lives(process)
 
 
-def test_what_pickle_cannot_take_is_solved_here() -> None:
+def test_a_solver_that_cannot_be_pickled_runs_in_this_process() -> None:
     @dataclass(frozen=True)
     class Local(Ipopt):
         pass

@@ -42,7 +42,7 @@ def test_nothing_reaches_the_terminal(capfd: pytest.CaptureFixture[str]) -> None
     ("scheme", "explicit"),
     [("euler", True), ("runge-kutta", True), ("trapezoid", False), ("radau", False)],
 )
-def test_explicit_schemes_are_told_from_implicit_ones(
+def test_explicit_schemes_are_distinguished_from_implicit_ones(
     name: str, scheme: str, explicit: bool
 ) -> None:
     d = Discretisation(library.load(name), SCHEMES[scheme], UniformMesh(7))

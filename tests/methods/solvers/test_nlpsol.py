@@ -45,7 +45,7 @@ def test_nothing_reaches_the_terminal(solver: Solver, capfd: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("solver", LOCAL, ids=named)
-def test_a_limit_of_time_is_told_as_such(solver: Solver) -> None:
+def test_a_limit_of_time_is_reported_as_such(solver: Solver) -> None:
     d, local = harmonic()
     assert local.values is not None
     assert local.unknowns is not None

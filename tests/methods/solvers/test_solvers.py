@@ -10,7 +10,7 @@ from odefit.common.errors import InputError
 from odefit.methods.solvers.registry import SOLVERS, available, solver
 
 
-def test_what_ships_with_casadi_is_always_there() -> None:
+def test_solvers_that_ship_with_casadi_are_available() -> None:
     assert {"ipopt", "bonmin", "uno"} <= set(available())
 
 

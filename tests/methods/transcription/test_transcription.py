@@ -233,7 +233,7 @@ def test_a_start_may_be_what_another_method_found() -> None:
 
 
 @pytest.mark.parametrize("states", ["data", "simulation", "zero"])
-def test_states_start_where_they_are_told_to(states: Any) -> None:
+def test_states_start_at_the_given_values(states: Any) -> None:
     recorder = Recorder()
     problem = decay(noise=0.0, model=Model(ode={"x": "-k*x"}, observables={"y": "x"}))
     problem = problem.with_parameters(k={"lower": 0.0, "upper": 10.0})
@@ -470,7 +470,7 @@ def test_bounds_are_kept_when_time_is_over() -> None:
 
 @pytest.mark.slow
 @needs("pyscipopt")
-def test_a_relaxed_formulation_is_part_of_what_a_bound_is_said_of() -> None:
+def test_the_scope_of_a_bound_names_a_relaxed_formulation() -> None:
     problem = instances.decay(steps=2).discretisation.problem
     options: dict[str, Any] = {"scheme": "trapezoid", "mesh": 2, "solver": "scip", **ONE}
     result = unpolished(problem, formulation=ExtraTol(0.01), **options)

@@ -145,7 +145,7 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_makes_no_sense_is_refused_with_a_remedy(case: str) -> None:
+def test_nonsensical_entries_are_refused_with_a_remedy(case: str) -> None:
     noise, columns, message = WRONG[case]
     with pytest.raises(odefit.InputError, match=message):
         problem(noise, columns.pop("y", (1.0, 0.5, 0.2, 0.05)), **columns)

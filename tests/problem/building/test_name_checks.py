@@ -130,7 +130,7 @@ def test_a_constant_that_only_some_experiments_give_is_missing_in_the_others(
     assert "\"B\" constants: no value for 'c', which other experiments give; give one" in found[0]
 
 
-def test_a_name_that_is_declared_nowhere_is_told_once_however_often_it_occurs(
+def test_a_name_that_is_declared_nowhere_is_reported_once_however_often_it_occurs(
     check: Errors,
 ) -> None:
     found = check((HEAD + REST + RUN).replace("k_1*x1", "qqq*x1").replace("k_1 = {}\n", ""))

@@ -152,11 +152,11 @@ def test_the_given_problem_stays_as_it_is() -> None:
         ({"guess": {"k[one]": 1.0}}, "the guess of a parameter hold"),
     ],
 )
-def test_mistakes_are_told_with_a_remedy(revision: dict[str, Any], words: str) -> None:
+def test_mistakes_are_reported_with_a_remedy(revision: dict[str, Any], words: str) -> None:
     assert words in message(two(), **revision)
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     assert len(message(made(), fix={"a": 1.0}, free=["b"], guess={"c": 1.0}).splitlines()) == 3
 
 
@@ -165,7 +165,7 @@ def test_an_initial_value_given_by_an_expression_is_not_freed_by_itself() -> Non
     assert "the initial value of 'x' is '2*s'; free the names in that expression" in text
 
 
-def test_a_constant_of_the_model_is_told_apart() -> None:
+def test_a_constant_of_the_model_is_distinguished() -> None:
     model = Model(ode={"x": "-k*c*x"}, constants={"c": 2.0})
     problem = Problem(model, {"t": [0, 1, 2], "x": [1, 0.5, 0.2]}, {"k": {}}, {"x": 1.0})
     assert "'c' is a constant of the model" in message(problem, free=["c"])

@@ -52,7 +52,7 @@ def test_texts_of_a_result_have_none(tmp_path: Path, place: str) -> None:
         odefit.load_result(tmp_path / "result.json")
 
 
-def test_the_place_of_each_is_told() -> None:
+def test_the_place_of_each_is_reported() -> None:
     issues = Issues()
     refuse_controls({"a": [{"b": "\x00"}, "\x01"], "c\x02": 1}, issues)
     places = sorted(error.split(":")[0] for error in issues.errors)

@@ -75,7 +75,7 @@ def test_a_julian_year_has_365_and_a_quarter_days() -> None:
         (["2024-01-31", "2024-02-01T00:00Z"], "row 1: some times have a time zone and others"),
     ],
 )
-def test_a_mistake_among_dates_is_told_once(cells: list[str], message: str) -> None:
+def test_a_mistake_among_dates_is_reported_once(cells: list[str], message: str) -> None:
     issues = Issues()
     column_of_dates(cells, lambda i: f"row {i}", issues)
     assert len(issues.errors) == 1

@@ -190,7 +190,7 @@ def test_without_the_reader_the_extra_is_named(
 
 
 @pytest.mark.usefixtures("reader")
-def test_what_is_no_workbook_is_refused_with_a_remedy(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_workbook_is_refused_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "damaged.xlsx").write_bytes(workbook({"a": RUN})[:-60])
     (tmp_path / "text.xlsx").write_text("t,x\n0,1\n", encoding="utf-8")
     (tmp_path / "other.xlsx").write_bytes(workbook({}))

@@ -103,7 +103,7 @@ def test_words_in_comments_import_nothing() -> None:
     assert read_antimony('// import\n/* import "x" */ A -> ; k*A; A = 1; k = 1 # import').states
 
 
-def test_the_package_is_told_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_is_reported_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "antimony" in PURPOSES
     monkeypatch.setitem(__import__("sys").modules, "antimony", None)
     with pytest.raises(odefit.InputError, match=r"pip install odefit\[antimony\]"):

@@ -176,7 +176,7 @@ ENTITIES = (
     ],
     ids=["entities", "external", "html", "cut", "deep", "unbalanced", "unknown"],
 )
-def test_documents_that_could_do_harm_or_are_none_are_refused(text: str, message: str) -> None:
+def test_harmful_documents_and_other_files_are_refused(text: str, message: str) -> None:
     with pytest.raises(odefit.InputError, match=message):
         read_sbml(text)
 
@@ -193,7 +193,7 @@ def test_texts_that_double_at_each_level_end_in_a_message() -> None:
         read_sbml(text)
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(odefit.InputError, match=r"model\.xml: there is no such file"):
         read_sbml(tmp_path / "model.xml")
     (tmp_path / "empty.xml").write_text("", encoding="utf-8")
@@ -201,7 +201,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
         read_sbml(tmp_path / "empty.xml")
 
 
-def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "libsbml", None)
     with pytest.raises(odefit.InputError, match=r"pip install odefit\[petab\]"):
         read_sbml(sbml(CELL))

@@ -72,7 +72,7 @@ def test_rules_of_a_package_that_is_not_read_do_not_matter(version: int) -> None
     assert is_read(text(declared("fbc", "false", version)))
 
 
-def test_what_is_not_read_is_told() -> None:
+def test_what_is_not_read_is_reported() -> None:
     root = f"{declared('comp')} {declared('layout', 'false')}"
     notes = [note for note in read_sbml(text(root)).translated if "package" in note]
     assert notes == [
@@ -140,7 +140,7 @@ PART_OF_THE_MODEL = {
 
 
 @pytest.mark.parametrize("case", WITHOUT_EFFECT)
-def test_what_changes_nothing_is_passed_over(case: str) -> None:
+def test_elements_without_effect_are_skipped(case: str) -> None:
     assert is_read(WITHOUT_EFFECT[case])
 
 
@@ -167,7 +167,7 @@ def test_the_functions_of_the_package_of_functions_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["Events", "InitialAssignments", "Constraints"])
-def test_an_empty_list_is_none(name: str) -> None:
+def test_an_empty_list_counts_as_none(name: str) -> None:
     assert is_read(text("", f"<listOf{name}/>"))
 
 

@@ -130,7 +130,7 @@ def test_rules_functions_and_initial_assignments_are_written_out() -> None:
     agree(text)
 
 
-def test_what_nothing_changes_is_constant() -> None:
+def test_a_species_that_nothing_changes_is_constant() -> None:
     text = sbml(
         listed("Compartments", compartment("c", 2.0))
         + listed("Species", species("A"), species("E", 0.7), species("F", boundary=True),

@@ -115,7 +115,7 @@ def test_a_spline_of_logarithms_on_a_uniform_grid() -> None:
     np.testing.assert_allclose(found, np.interp(times, fine, expected), atol=1e-7)
 
 
-def test_the_translation_is_told_and_what_is_not_read_has_a_remedy() -> None:
+def test_the_translation_is_reported_and_what_is_not_read_has_a_remedy() -> None:
     from odefit.problem.sbml.sbml_reading import read_sbml
 
     assert any("splines by annotations" in words for words in read_sbml(sbml()).translated)

@@ -54,7 +54,7 @@ def test_the_column_of_the_time_is_found(
     assert table.get("time_unit") == unit
 
 
-def test_inputs_are_told_by_their_name_or_their_steps(tmp_path: Path) -> None:
+def test_inputs_are_recognised_by_their_name_or_their_steps(tmp_path: Path) -> None:
     table, _, _ = written(
         tmp_path,
         "t,x,temperature,valve\n" + rows(lambda t: t, decay, np.cos, lambda t: int(t > 5)),
@@ -76,7 +76,7 @@ def test_standard_deviations_stay_with_their_observable(tmp_path: Path) -> None:
     assert written(tmp_path, gaps)[0]["noise"] == {"x": {"sd": "estimate"}}
 
 
-def test_what_is_not_used_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_what_is_not_used_is_reported_with_what_to_do(tmp_path: Path) -> None:
     header = "t,x,note,2x,exp,z\n"
     _, _, remarks = written(
         tmp_path,
@@ -219,7 +219,7 @@ def test_a_second_column_of_times_is_no_measurement(tmp_path: Path) -> None:
     assert remarks == ["Time_min: has times as well, of which one column is enough"]
 
 
-def test_runs_that_nothing_tells_apart_are_pointed_out(tmp_path: Path) -> None:
+def test_indistinguishable_runs_are_reported(tmp_path: Path) -> None:
     twice = "".join(f"{t},{decay(t, s)}\n" for s in (5.0, 5.1) for t in TIMES)
     (tmp_path / "d.csv").write_text("t,x\n" + twice, encoding="utf-8")
     (note,) = draft(tmp_path / "d.csv", tmp_path, "d").notes
@@ -269,7 +269,7 @@ def test_standard_deviations_find_their_column_whose_name_has_a_unit(tmp_path: P
     assert "Biomass_sd" not in problem.keys
 
 
-def test_doses_into_several_compartments_are_told_apart(tmp_path: Path) -> None:
+def test_doses_into_several_compartments_are_distinguished(tmp_path: Path) -> None:
     lines = "0,100,.,1,1\n1,.,2.5,0,2\n2,.,2.1,0,2\n3,.,1.5,0,2\n24,50,.,1,2\n25,.,3,0,2\n"
     table, problem, _ = written(tmp_path, "TIME,AMT,DV,EVID,CMT\n" + lines)
     assert table["experiment"][0]["doses"] == {"into": {"1": "A", "2": "A"}}

@@ -87,7 +87,7 @@ def told(folder: Path, **parts: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("wrong", "right", "needed"), NOISE, ids=[case[0] for case in NOISE])
-def test_noise_in_the_words_of_others_is_told_whole(
+def test_noise_in_the_words_of_others_is_reported_whole(
     wrong: str, right: str, needed: str, tmp_path: Path
 ) -> None:
     (message,) = told(tmp_path, noise=f"[noise]\nx = {wrong}")

@@ -231,13 +231,15 @@ def test_a_file_has_its_own_names_of_columns(tmp_path: Path) -> None:
         ('{ x = "t" }', "no column 't'"),
     ],
 )  # fmt: skip
-def test_a_mistaken_name_of_a_column_is_told(errors: Errors, columns: str, message: str) -> None:
+def test_a_mistaken_name_of_a_column_is_reported(
+    errors: Errors, columns: str, message: str
+) -> None:
     text = DECAY.replace('data = "data.csv"', f'data = "data.csv"\ncolumns = {columns}')
     found = errors(text, "t,i (A),SD\n0,1,1\n1,2,1\n")
     assert any(message in m for m in found), found
 
 
-def test_everything_wrong_is_told_at_once(errors: Errors) -> None:
+def test_everything_wrong_is_reported_at_once(errors: Errors) -> None:
     wrong = DECAY.replace("-k*x", "-k_*x +").replace("k = {}", "k = { lower = 'a', upper = 'b' }")
     found = errors(wrong, data="t,x\n0,abc\n1,<1\n,2\n")
     assert len(found) == 5

@@ -106,7 +106,7 @@ def test_a_long_table_has_a_scenario_for_each_subject(problem: Problem, tmp_path
         ("i.toml", "", ["the file is empty"]),
     ],
 )
-def test_every_mistake_is_told_with_the_file(
+def test_every_mistake_is_reported_with_the_file(
     problem: Problem, tmp_path: Path, name: str, text: str, messages: list[str]
 ) -> None:
     path = written(tmp_path, name, text)

@@ -101,7 +101,7 @@ def test_what_has_no_counterpart_is_named(equations: Any, message: str) -> None:
     [sympy.sin, lambda e: x / sympy.sin(e), lambda e: k ** sympy.sin(e)],
     ids=["functions", "fractions", "powers"],
 )
-def test_what_is_nested_too_deeply_is_refused_whatever_it_is_nested_in(
+def test_deep_nesting_is_refused_for_every_kind_of_expression(
     outer: Callable[[Any], Any],
 ) -> None:
     def nested(levels: int) -> Any:

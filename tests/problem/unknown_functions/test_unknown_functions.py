@@ -160,7 +160,7 @@ def test_what_is_given_of_a_coefficient_stays() -> None:
         ({"estimate": "spline", "smooth": "rmel"}, "did you mean 'reml'"),
     ],
 )
-def test_mistakes_are_told_with_a_remedy(table: dict[str, Any], words: str) -> None:
+def test_mistakes_are_reported_with_a_remedy(table: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as told:
         problem(table)
     assert words in str(told.value)

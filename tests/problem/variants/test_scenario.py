@@ -180,7 +180,7 @@ def test_an_experiment_of_a_scenario_keeps_the_measurements(problem: Problem) ->
         ({"events": [Event((1.0,), {"gg": 1.0})]}, ["there is no state or constant 'gg'"]),
     ],
 )
-def test_every_mistake_of_a_scenario_is_told_with_its_place(
+def test_every_mistake_of_a_scenario_is_reported_with_its_place(
     problem: Problem, fields: dict[str, Any], messages: list[str]
 ) -> None:
     with pytest.raises(InputError) as caught:

@@ -156,7 +156,7 @@ def test_headings_do_not_skip_a_level(page: str) -> None:
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
-def test_what_the_user_wrote_is_shown_as_text() -> None:
+def test_texts_of_users_are_escaped() -> None:
     page = page_of("troubled")
     assert "<script" not in page
     assert "<img" not in page

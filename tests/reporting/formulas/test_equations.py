@@ -12,7 +12,7 @@ from odefit.reporting.formulas.equations import (
 )
 
 
-def test_events_are_told_with_their_times_and_conditions() -> None:
+def test_events_are_reported_with_their_times_and_conditions() -> None:
     events = [
         Event(("t_dose", 5.0), {"x": "x + 1"}),
         Event((), {"x": "0"}, when="x < 0.1 && t > 3"),

@@ -134,7 +134,7 @@ def test_any_expression_is_well_formed(text: str) -> None:
         max_leaves=10,
     )
 )
-def test_what_is_read_has_the_value_of_what_was_written(text: str) -> None:
+def test_a_formula_has_the_same_value_after_writing_and_reading(text: str) -> None:
     """Reading the typeset formula by the usual precedence gives the same function."""
     shown = typeset(text)
     again = shown.replace("·", "*").replace("{", "(").replace("}", ")")

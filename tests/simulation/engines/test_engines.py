@@ -170,7 +170,7 @@ def test_a_search_takes_the_implicit_engine_at_its_word_where_a_solution_grows_w
 
 
 @pytest.mark.parametrize(("tolerance", "stiff"), [(1e-4, True), (None, False)])
-def test_where_the_implicit_engine_needs_few_steps_a_dear_taylor_method_gives_way(
+def test_an_expensive_taylor_method_gives_way_where_the_implicit_engine_needs_few_steps(
     tolerance: float | None, stiff: bool
 ) -> None:
     """A coarse integration is what the implicit engine needs few steps for."""
@@ -184,7 +184,7 @@ def test_where_the_implicit_engine_needs_few_steps_a_dear_taylor_method_gives_wa
     assert found == ([*range(1, COSTLY_TAYLOR), 0] if stiff else [0] * COSTLY_TAYLOR)
 
 
-def test_one_cheap_integration_by_the_taylor_method_makes_dear_ones_forgotten() -> None:
+def test_one_cheap_taylor_integration_resets_the_count_of_expensive_ones() -> None:
     forward = ForwardMap(relaxation(), tolerance=1e-4)
     choice = UNDECIDED
     for k in (80.0, 80.0, 1.0, 80.0):
@@ -225,7 +225,7 @@ def test_output_times_may_be_close_together_in_a_long_segment(late: list[float])
     assert found.sensitivities[:, 0, 0] == pytest.approx(-times * decay, abs=1e-9)
 
 
-def test_what_is_too_large_to_compile_goes_to_the_implicit_engine_at_once() -> None:
+def test_a_model_too_large_to_compile_goes_to_the_implicit_engine_at_once() -> None:
     n = 60
     rates: dict[str, dict[str, float]] = {f"k{i}": {} for i in range(n)}
     chain = {f"x{i}": f"{f'k{i - 1}*x{i - 1}' if i else '1'} - k{i}*x{i}" for i in range(n)}

@@ -220,7 +220,9 @@ EMPTYING: Mapping[str, tuple[Problem, Exact, Sequence[float]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "bdf"])
 @pytest.mark.parametrize("name", EMPTYING)
-def test_what_runs_empty_is_integrated_with_its_sensitivities(name: str, engine: str) -> None:
+def test_a_state_that_runs_empty_is_integrated_with_its_sensitivities(
+    name: str, engine: str
+) -> None:
     given, exact, at = EMPTYING[name]
     check(given, exact, at, engine, 2e-8)
 

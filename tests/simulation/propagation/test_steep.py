@@ -140,7 +140,7 @@ def test_the_whole_equations_hold_again_once_a_state_has_moved() -> None:
         ("p*sqrt(x)", False),
     ],
 )
-def test_a_state_that_could_leave_zero_by_a_root_is_told(rate: str, rests: bool) -> None:
+def test_a_state_that_could_leave_zero_by_a_root_is_reported(rate: str, rests: bool) -> None:
     """z' = p sqrt(z) has two solutions from zero; the one that rests is used, and that is said."""
     given = problem({"x": "-k*x", "z": rate}, {"x": X0, "z": 0.0})
     warnings = [w for w in ForwardMap(given).warnings if "rests there" in w]

@@ -177,7 +177,7 @@ def test_the_search_ends_when_all_expected_are_found() -> None:
     assert found.paths < np.log(MISS_PROBABILITY) / np.log(2 / 3)
 
 
-def test_what_is_expected_and_not_found_is_said() -> None:
+def test_a_missing_solution_makes_the_search_incomplete() -> None:
     found = all_solutions(library_square("harmonic"), expected=2)
     assert len(found.solutions) == 1
     assert found.miss_probability == 1.0

@@ -18,7 +18,7 @@ def test_low_orders_come_first() -> None:
     assert [row.order for row in square.rows] == sorted(row.order for row in square.rows)
 
 
-def test_what_no_equation_sees_is_held() -> None:
+def test_an_unknown_in_no_equation_is_held() -> None:
     system = DifferentiatedSystem(library.load("rational-biohydrogenation"), free_states=True)
     square = SquareSystem(system)
     assert [system.names[k] for k in square.held] == ["x7@"]

@@ -76,7 +76,7 @@ def test_what_has_no_effect_is_in_no_combination() -> None:
     assert found.involved == ("a", "b")
 
 
-def test_nothing_is_said_where_everything_is_identifiable() -> None:
+def test_there_is_no_remark_where_everything_is_identifiable() -> None:
     assert of({"x": "-a*x"}, "x", "a") == IdentifiableCombinations((), 0, ())
 
 

@@ -86,14 +86,14 @@ def test_a_known_input_excites() -> None:
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3, 4))]
 )
-def test_the_findings_do_not_hang_on_the_seed(seed: int) -> None:
+def test_the_findings_do_not_depend_on_the_seed(seed: int) -> None:
     rank = local_rank(
         DifferentiatedSystem(library.load("rational-biohydrogenation"), free_states=False), seed
     )
     assert (rank.best.rank, lost(rank)) == (9, {"x7"})
 
 
-def test_algebraic_and_transcendental_ways_are_told_apart() -> None:
+def test_algebraic_and_transcendental_ways_are_distinguished() -> None:
     model = problem({"x": "-x + a*exp(-b*(t + 1))"}, {"y": "x"}, ["a", "b"])
     best = rank_of(model).best
     names = rank_of(model).names
@@ -101,7 +101,7 @@ def test_algebraic_and_transcendental_ways_are_told_apart() -> None:
     assert not dict(zip(names, best.algebraic, strict=True))["a"]
 
 
-def test_a_division_by_a_given_zero_is_said() -> None:
+def test_a_division_by_a_given_zero_is_reported() -> None:
     model = problem({"x": "a/x"}, {"y": "x"}, ["a"], {"x": 0.0})
     with pytest.raises(NoTaylorSeriesError, match="division by zero"):
         rank_of(model)

@@ -51,7 +51,7 @@ def test_a_cascade_from_rest_determines_its_losses(stages: int, power: int, leas
     assert 0 < found.error < 1e-15
 
 
-def test_what_is_said_of_a_cascade_from_rest() -> None:
+def test_findings_on_a_cascade_from_rest() -> None:
     found = odefit.identifiability(cascade(4, 2), count=False)
     assert found.named("locally") == ("d1", "d2", "d3", "d4")
     assert found.named("in combination") == ("k1", "k2", "k3", "k4")
@@ -116,7 +116,7 @@ def test_functions_begin_at_their_exact_values() -> None:
 
 
 @pytest.mark.slow
-def test_where_the_orders_never_suffice_it_is_said_how_far_they_were_followed() -> None:
+def test_where_the_orders_never_suffice_it_is_reported_how_far_they_were_followed() -> None:
     # z = x^2 along the trajectory alone: no linear directions say so.
     model = problem(
         {"x": "1", "z": "2*x", "w": "-c*w"},

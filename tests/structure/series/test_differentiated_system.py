@@ -85,7 +85,7 @@ def test_events_at_the_initial_time_count_and_later_ones_do_not() -> None:
     assert with_event(0.5).names == ["k"]
 
 
-def test_a_model_with_a_kink_has_no_taylor_series_and_it_is_said_why() -> None:
+def test_a_model_with_a_kink_has_no_taylor_series_and_it_is_reported_why() -> None:
     with pytest.raises(NoTaylorSeriesError) as caught:
         DifferentiatedSystem(problem({"x": "-k*abs(x)"}, {"y": "x"}, ["k"]), free_states=False)
     assert caught.value.reason.startswith("abs(...) has a kink")

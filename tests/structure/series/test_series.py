@@ -185,7 +185,7 @@ def test_a_batch_is_its_points_one_by_one() -> None:
         )
 
 
-def test_a_division_by_zero_in_the_prime_field_is_said() -> None:
+def test_a_division_by_zero_in_the_prime_field_is_reported() -> None:
     p = program({"x": "1/x"}, ["x"])
     with pytest.raises(ZeroDivisionError):
         p.run(MODULAR, np.zeros((1, 1), dtype=np.int64), 2)

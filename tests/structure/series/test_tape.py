@@ -120,7 +120,7 @@ def test_what_a_term_depends_on() -> None:
 
 
 @pytest.mark.parametrize("text", ["a/(b - b)", f"a^{MAX_POWER + 1}", "exp(a)", "a^b"])
-def test_what_is_not_rational_is_refused(text: str) -> None:
+def test_an_irrational_model_is_refused(text: str) -> None:
     with pytest.raises(NotRationalError):
         recorded(text)
 

@@ -100,7 +100,7 @@ def test_without_them_nothing_changes() -> None:
     assert fill_dependent_states(system, 0, vector, 0.0) is vector
 
 
-def test_what_has_no_value_is_not_a_number() -> None:
+def test_an_undefined_value_is_nan() -> None:
     """log(0), as arithmetic has it; no exception."""
     given = problem({"x": "-k*log(x)"}, {"y": "x"}, ["k"])
     found = filled(given, {"x": 0.0, "k": 1.0})

@@ -113,7 +113,7 @@ def test_an_entry_that_cannot_be_right_is_searched_for_anew(
 @pytest.mark.parametrize(
     "content", [b"", b"[" * 100_000, b"PK\x03\x04", b"[]", b"\xff", b"9" * 9999]
 )
-def test_what_is_no_entry_is_none(tmp_path: Path, content: bytes) -> None:
+def test_a_broken_entry_is_read_as_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.json").write_bytes(content)
     assert read_entry(tmp_path / "x.json") is None
 
@@ -124,13 +124,13 @@ def test_damage_shows(entry: Path) -> None:
     assert read_entry(entry) is None
 
 
-def test_an_entry_under_another_name_is_none(entry: Path) -> None:
+def test_an_entry_under_another_name_is_ignored(entry: Path) -> None:
     other = entry.with_name("other.json")
     other.write_bytes(entry.read_bytes())
     assert read_entry(other) is None
 
 
-def test_a_large_file_or_a_folder_is_none(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_or_a_folder_is_not_read(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_entry(entry.parent) is None
     monkeypatch.setattr(storage, "MAX_SIZE", 10)
     assert read_entry(entry) is None

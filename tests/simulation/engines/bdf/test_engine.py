@@ -229,7 +229,7 @@ def test_thousands_of_steps_between_two_outputs_are_taken() -> None:
     assert found.states[0] == pytest.approx([1.0, 0.0], abs=1e-4)
 
 
-def test_an_undefined_right_hand_side_is_told_apart() -> None:
+def test_an_undefined_right_hand_side_is_distinguished() -> None:
     problem = robertson()
     field, start = field_and_start(problem, np.array([np.nan, 3e7, 1e4]))
     engine = BdfEngine(field, SensitivityPattern(0, frozenset()), 1e-9)

@@ -117,7 +117,7 @@ def test_the_problem_that_blows_up_is_named() -> None:
     assert failed.failure.time == pytest.approx(0.25, abs=0.01)
 
 
-def test_effort_that_runs_out_is_told_from_a_blow_up() -> None:
+def test_effort_that_runs_out_is_distinguished_from_a_blow_up() -> None:
     states = np.array([[1.0], [1.0], [1.0]])
     times = [[1.0], [1e6], [1.0]]
     setting = Setting({"x": "cos(k*t)*x"}, {"k": 1.0}, [0.0] * 3, times, states)

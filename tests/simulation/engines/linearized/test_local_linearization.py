@@ -253,7 +253,7 @@ def test_a_start_outside_the_domain_is_broken_at_once() -> None:
 
 
 @pytest.mark.slow
-def test_too_many_steps_are_said_with_how_many_are_missing() -> None:
+def test_too_many_steps_are_reported_with_how_many_are_missing() -> None:
     found = integrated_batch({"x": "y", "y": "-x^3"}, {}, [[1.0, 0.0]], [[100.0]], max_steps=50)
     assert isinstance(found, BatchFailure)
     assert found.failure.out_of_steps

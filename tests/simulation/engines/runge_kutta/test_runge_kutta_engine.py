@@ -228,7 +228,7 @@ def test_stiff_equations_are_given_up_long_before_their_steps_are_spent() -> Non
     assert stopped.steps_ahead > 1e5
 
 
-def test_an_undefined_right_hand_side_is_told_apart() -> None:
+def test_an_undefined_right_hand_side_is_distinguished() -> None:
     field, start = start_of(lorenz([1.0]), np.array([np.nan, 28.0, 8 / 3]))
     engine = RungeKuttaEngine(field, STATES_ALONE, 1e-9)
     assert "not defined" in failure(engine.integrate(segment(1.0), start, 100)).reason
