@@ -78,7 +78,7 @@ def test_mistakes_of_all_files_are_reported(
     empty.write_text("t,D\n0,1\n", encoding="utf-8")
     assert main(["validate", str(result), str(empty), str(tmp_path / "none.csv")]) == 2
     said = capsys.readouterr().err
-    assert "column D: it is no input, constant or covariate" in said
+    assert "column D: it is not an input, constant or covariate" in said
     assert "no such file" in said
 
 

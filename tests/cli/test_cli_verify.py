@@ -99,7 +99,7 @@ def _no_statement(found: dict[str, Any]) -> None:
     ("change", "said"),
     [
         (_infinite_box, "is damaged (OverflowError"),
-        (_name_of_lists, "the name of an unknown is no text"),
+        (_name_of_lists, "the name of an unknown is not a text"),
         (_name_that_clears_a_terminal, "control character"),
         (_no_statement, "is damaged"),
     ],

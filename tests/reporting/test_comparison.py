@@ -83,7 +83,7 @@ def test_an_estimated_standard_deviation_has_the_same_test_as_plain_least_square
 def test_models_that_the_data_do_not_tell_apart_are_named() -> None:
     alike = odefit.compare(line(2.0), line(1.99))
     assert alike.tests == ()
-    assert "do not tell slope 2 and slope 1.99 apart: their AICc differ by" in alike.remarks[0]
+    assert "do not distinguish slope 2 from slope 1.99: their AICc differ by" in alike.remarks[0]
     assert odefit.compare(line(1.0), line(2.0)).remarks == ()
 
 

@@ -124,7 +124,7 @@ def read_document(path: Path) -> Document:
         return _document(content_read)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
-            f"{path}: is damaged ({type(error).__name__}: {error}); write it anew"
+            f"{path}: is damaged ({type(error).__name__}: {error}); write it again"
         ) from None
 
 
@@ -150,7 +150,7 @@ def _document(content: Mapping[str, Any]) -> Document:
         if not -math.inf < unknown["lower"] <= unknown["upper"] < math.inf:
             raise ValueError(f"the bounds of {unknown['name']} are not finite")
         if not all(isinstance(unknown[key], str) for key in ("name", "symbol")):
-            raise TypeError("the name of an unknown is no text")
+            raise TypeError("the name of an unknown is not a text")
     body = {key: value for key, value in content.items() if key != "digest"}
     return Document(
         statement,

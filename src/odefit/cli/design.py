@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         metavar="OTHER.json|OTHER.toml",
-        help="another model with the same observables: find measurements that tell the two apart",
+        help="another model with the same observables: find measurements that distinguish the two",
     )
     add_values(parser, "--set", "NAME=VALUE", "values of unknowns (default: the guesses)")
     add_values(
@@ -95,7 +95,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_values(parser, "--sd", "NAME=VALUE", "standard deviations where the problem has none")
     add_values(parser, "--cost", "NAME=VALUE", "cost of a measurement, by observable, and of a run")
     parser.add_argument(
-        "--budget", metavar="B", type=float, help="largest total cost, in place of --count"
+        "--budget", metavar="B", type=float, help="largest total cost, instead of --count"
     )
     parser.add_argument(
         "--replicates",

@@ -105,7 +105,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser,
         "--scenario",
         "FILE.toml|FILE.csv",
-        "of a fit: predicted runs with their bands in one figure, in place of the experiments",
+        "of a fit: predicted runs with their bands in one figure, instead of the experiments",
     )
     parser.add_argument(
         "--until",

@@ -61,13 +61,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser,
         "--scenario",
         "FILE.toml|FILE.csv",
-        "runs that differ from a fitted experiment, in place of the experiments",
+        "runs that differ from a fitted experiment, instead of the experiments",
     )
     add_values(
         parser,
         "--quantity",
         "TEXT",
-        "a table of quantities in place of curves, such as 'AUC = integral(C)', 'max(C, 0:24)', "
+        "a table of quantities instead of curves, such as 'AUC = integral(C)', 'max(C, 0:24)', "
         "'first(t where C > 2)' or 'C@inf'",
     )
     parser.add_argument(

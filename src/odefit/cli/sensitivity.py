@@ -61,11 +61,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_times(parser)
     add_values(
-        parser, "--scenario", "FILE.toml|FILE.csv", "use these runs in place of the experiments"
+        parser, "--scenario", "FILE.toml|FILE.csv", "use these runs instead of the experiments"
     )
     add_values(parser, "--set", "NAME=VALUE", "values for a local analysis of a problem")
     add_values(
-        parser, "--range", "NAME=LOW:HIGH", "ranges of a global analysis, in place of the bounds"
+        parser, "--range", "NAME=LOW:HIGH", "ranges of a global analysis, instead of the bounds"
     )
     parser.add_argument(
         "--samples",
@@ -113,7 +113,7 @@ def _sensitivity(options: argparse.Namespace, signals: Any) -> int:
     else:
         source = problem = with_unknowns(loaded(options.source, options), options)
         if options.scenario:
-            raise InputError("--scenario: give the result of a fit in place of the problem")
+            raise InputError("--scenario: give the result of a fit instead of the problem")
     times = times_by_experiment(options.times, problem)
     runs = scenarios_in(source, options.scenario, times) if options.scenario else None
     with progress_line("simulating ...") as report:

@@ -94,7 +94,7 @@ def add_times(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--times",
         metavar="FROM:TO:COUNT",
-        help="times to use in place of those of the data, such as 0:10:101 or 0,2,5",
+        help="times to use instead of those of the data, such as 0:10:101 or 0,2,5",
     )
 
 

@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--cross",
         metavar="PART",
         choices=("experiment", "subject", "block"),
-        help="in place of new measurements: leave out experiments, subjects or blocks of time in "
+        help="instead of new measurements: leave out experiments, subjects or blocks of time in "
         "turn, and predict each by a fit of the rest (cross-validation)",
     )
     parser.add_argument(

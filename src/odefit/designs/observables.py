@@ -80,7 +80,7 @@ def with_observables(
 
 
 def _usual(problem: Problem, noise: Mapping[str, Any]) -> list[str]:
-    """Return the observables without states that stand there for want of a list of observables."""
+    """Return the observables without the states that are observed only by default."""
     model = problem.given
     known = {name for name, one in problem.noise.items() if one.known or one.spread} | noise.keys()
     measured = {name for condition in problem.conditions for name in condition.series}

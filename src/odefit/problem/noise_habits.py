@@ -146,7 +146,7 @@ def _table(absolute: Any, relative: Any, parts: list[str], observable: str) -> s
 def noise_of_unknown_name(name: str, alone: bool, observable: str) -> str | None:
     """Return the remedy for an undeclared name in a standard deviation.
 
-    `alone` says that the name is the whole expression. None if the name is no word for noise.
+    `alone` says that the name is the whole expression. None if the name is not a word for noise.
     """
     if alone and _word(name) in RELATIVE:
         return f"; {_table(None, 'estimate', [], observable)}"

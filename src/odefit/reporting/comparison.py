@@ -219,7 +219,7 @@ def compare(
     ]
     if alike:
         remarks.append(
-            f"The data do not tell {shown[best]} and {' and '.join(alike)} apart: their "
+            f"The data do not distinguish {shown[best]} from {' and '.join(alike)}: their "
             f"{'AICc' if small else 'AIC'} differ by less than {ALIKE:g}."
         )
     return Comparison(

@@ -174,6 +174,6 @@ def why_no_band(
     if not remedy:
         return words
     return (
-        f"{words}; give the value of one as known, measure what tells it, or take the band by "
-        "profile, which ends where bounds do"
+        f"{words}; give the value of one as known, measure something that determines it, or take "
+        "the band by profile, which ends where bounds do"
     )

@@ -149,7 +149,7 @@ def one_step_sentence(validation: ValidationData) -> str:
     if ahead.disturbance == 0 or ahead.probability >= SIGNIFICANT:
         return (
             "One step ahead, from the measurements before, the model predicts no better than in "
-            "free run: these tell nothing that the model does not know."
+            "free run: earlier measurements add no information."
         )
     p = ahead.probability
     chance = f"p = {significant(p, DIGITS)}" if p >= 1e-4 else "p < 0.0001"

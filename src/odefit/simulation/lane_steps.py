@@ -1,6 +1,6 @@
 """Steps of rough trajectories of many vectors of unknowns between their events, compiled.
 
-Each lane goes its own way, as long as no comparison changes in the next step, no event is due and
+Lanes advance independently, as long as no comparison changes in the next step, no event is due and
 no event at a known time comes. These steps are left to :mod:`odefit.simulation.lanes`.
 """
 
@@ -192,7 +192,7 @@ def advance(
     Parameters
     ----------
     lanes
-        Numbers of the lanes that go on.
+        Numbers of the lanes that advance.
     due
         Times at which the next events happen that wait for their time, shape (lanes,).
     scalars, states, values, flags

@@ -247,7 +247,7 @@ class _Course:
     def _step(self, lanes: IntArray, edges: Edges) -> None:
         """Move lanes to their next edges, or to the events before.
 
-        Each lane goes its own way: while some come to an event, others go on, so that events of
+        Lanes advance independently: while some reach an event, others continue, so that events of
         many lanes are handled together, whenever they happen.
         """
         now, ends = self.reached[lanes], edges.times[self.place[lanes] + 1]

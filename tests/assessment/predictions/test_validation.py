@@ -233,7 +233,7 @@ def test_arguments_that_make_no_sense_are_refused(
 def test_an_unknown_of_one_experiment_alone_cannot_be_predicted() -> None:
     problem = fitted(1).problem.with_parameters(b={"guess": B, "per_experiment": True})
     found = odefit.fit(problem, SingleShooting(), jobs=1)
-    with pytest.raises(InputError, match=r"without u = 1, nothing tells b\[u = 1\]"):
+    with pytest.raises(InputError, match=r"without u = 1, the data do not determine b\[u = 1\]"):
         found.cross_validate(jobs=1)
 
 

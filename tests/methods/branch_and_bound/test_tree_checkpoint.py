@@ -107,7 +107,7 @@ def test_a_tree_of_which_something_is_missing_proves_nothing(tmp_path: Path, dam
     first = begun(path, 2)
     number = min(node.number for node in first.nodes)
     execute(path, damage.format(node=number))
-    with pytest.raises(InputError, match=r"is damaged .*; remove it to begin anew"):
+    with pytest.raises(InputError, match=r"is damaged .*; remove it to start again"):
         kept(path).resume(tree())
 
 

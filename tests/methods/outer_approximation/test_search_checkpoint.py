@@ -85,5 +85,5 @@ def test_a_state_that_makes_no_sense_is_reported(tmp_path: Path) -> None:
     for change in ({"low": [1.0]}, {"cuts": [1]}, {"partition": {"a": [1.0]}}, {"rounds": -1}):
         with Checkpoint(path, KIND, identity) as file:
             file.save({"state": state | change})
-        with pytest.raises(InputError, match=r"is damaged .* remove it to begin anew"):
+        with pytest.raises(InputError, match=r"is damaged .* remove it to start again"):
             solved(path)

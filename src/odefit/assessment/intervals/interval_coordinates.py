@@ -97,7 +97,7 @@ class IntervalCoordinates:
         """Return the logarithm of the prior density of the coordinates, and its gradient.
 
         Unknowns are uniform on their own scale, or, where they have a prior, on that of the prior:
-        the density of the prior itself is no part of this.
+        the density of the prior itself is not included.
         """
         both, low, high = self._kinds
         gradient = np.zeros(len(coordinates))

@@ -217,8 +217,8 @@ def _without_exact_rows(
 ) -> tuple[Array, BoolArray]:
     """Return the information of all values with noise, and the unknowns that the others determine.
 
-    Where an observable is reproduced to rounding, its estimated noise vanishes: what acts on it is
-    known without an error, and nothing else is.
+    Where an observable is reproduced to rounding, its estimated noise vanishes: the unknowns that
+    act on it are known exactly, and no others.
     """
     jacobian = evaluation.information
     sure = np.zeros(len(jacobian), dtype=bool)

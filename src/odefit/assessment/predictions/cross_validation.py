@@ -263,8 +263,8 @@ def _check_determined(
         lost = [key for key, one, all_ in zip(keys, acts, whole, strict=True) if all_ and not one]
         if lost:
             mistakes.append(
-                f"without {name}, nothing tells {', '.join(lost)}; leave out blocks of time "
-                '(by = "block"), or let experiments share these unknowns'
+                f"without {name}, the data do not determine {', '.join(lost)}; leave out blocks of "
+                'time (by = "block"), or let experiments share these unknowns'
             )
     if mistakes:
         raise InputError(mistakes)

@@ -287,8 +287,8 @@ class LinearBands:
     def _unheld(self, known: _Errors, gradient: Array, level: float) -> _Errors:
         """Return errors that allow for the unknowns at a bound, which may leave it inwards.
 
-        In the quadratic model of the cost, what a value moves with such an unknown adds to its
-        half-width as squares, on one side. Where it is more than the half-width, there is no error.
+        In the quadratic model of the cost, a value moves with such an unknown to one side. This
+        movement is added to its half-width in quadrature; if it is larger, there is no error.
         """
         free = np.flatnonzero(~self._held & self._effective)
         allowed = (self._deviance.limit(level) - self._rise) * self._deviance.variance

@@ -213,7 +213,7 @@ def _design_of(
 
 
 def _names(rivals: Rivals) -> tuple[str, str]:
-    """Return the names of both models, told apart."""
+    """Return a name for each model, different if both have the same."""
     first, second = rivals.right.name, rivals.other.name
     return (first, second) if first != second else (first, f"{second} (the other)")
 

@@ -74,7 +74,7 @@ class Model:
 
 
 def check_same(first: Problem, second: Problem, experiments: Sequence[str]) -> None:
-    """Refuse models that cannot be measured alike."""
+    """Refuse models that cannot be measured in the same way."""
     known = [c.name for c in second.conditions]
     for name in experiments:
         if name not in known:

@@ -1,4 +1,4 @@
-"""The message of the result: the origin of the answer, and the trust that it deserves."""
+"""The message of the result: the origin of the answer, and how reliable it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def result_message(
     fits: bool,
     count: int,
 ) -> str:
-    """Describe the origin of the answer, and the trust that it deserves.
+    """Describe the origin of the answer, and how reliable it is.
 
     It `fits` if its residuals are no larger than the noise of the data; `count` is the number of
     candidates.

@@ -94,7 +94,7 @@ class TreeCheckpoint:
             tree.resume(record["tree"], nodes)
         except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
             raise InputError(
-                f"{self._checkpoint.path}: is damaged ({error}); remove it to begin anew"
+                f"{self._checkpoint.path}: is damaged ({error}); remove it to start again"
             ) from error
         return state
 

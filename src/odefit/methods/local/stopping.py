@@ -54,7 +54,7 @@ class Minimum:
 
 
 class Milestone:
-    """The last evaluation after which the cost had fallen far enough for a search to go on."""
+    """The last evaluation after which the cost had fallen far enough for a search to continue."""
 
     def __init__(self, tolerances: Tolerances, count: int, cost: float) -> None:
         self._tolerances, self._count, self._cost = tolerances, count, cost

@@ -368,7 +368,7 @@ def resume_search(checkpoint: Checkpoint, search: MasterSlaveSearch, d: Discreti
         _resume(state, search, d)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise InputError(
-            f"{checkpoint.path}: is damaged ({error}); remove it to begin anew"
+            f"{checkpoint.path}: is damaged ({error}); remove it to start again"
         ) from error
 
 

@@ -320,7 +320,7 @@ class OuterApproximation(Method):
 
 
 def _progress(control: Control) -> Callable[[BoundStep], None] | None:
-    """Return the function that reports the bounds as progress, None if nobody listens."""
+    """Return the function that reports the bounds as progress, None if nobody asked for it."""
     listener = control.report
     if listener is None:
         return None

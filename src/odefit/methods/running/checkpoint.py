@@ -170,7 +170,7 @@ class Checkpoint:
             return
         (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
-            raise InputError(f"{self.path}: is damaged ({verdict}); remove it to begin anew")
+            raise InputError(f"{self.path}: is damaged ({verdict}); remove it to start again")
         row = database.execute(
             "SELECT identity, version FROM work WHERE kind = ?", (self.kind,)
         ).fetchone()

@@ -146,7 +146,7 @@ def _at_work() -> Iterator[None]:
 
 
 def note_sender() -> None:
-    """Record that this process sends batches; it is no worker, though its threads may run some."""
+    """Record that this process sends batches; it is not a worker, even if its threads run some."""
     _senders.add(os.getpid())  # by its number, which a worker forked from it does not share
 
 

@@ -208,8 +208,8 @@ def _check_correlated(series: Series, name: str, noise: Noise, place: str, issue
     if series.censored is not None:
         issues.error(
             f"{place}, column {name}_cens",
-            'censored values have no residual, and [noise] says correlation = "ou", by which the '
-            "next one depends on it; remove the column or that",
+            'censored values have no residual, but with correlation = "ou" in [noise] the next '
+            "residual depends on it; remove the column or the correlation",
         )
     elif series.sds is not None and not series.sds_given:
         issues.error(
@@ -254,7 +254,7 @@ def _check_values(
         issues.error(
             f"{place}, column {name}_cens",
             f'censored values need normal or log-normal noise, but [noise] says "{chosen}"; '
-            "remove the column or that",
+            "remove the column or that entry",
         )
     if isinstance(noise.sd, float) and series.sds is None:
         with np.errstate(over="ignore"):

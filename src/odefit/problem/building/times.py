@@ -262,7 +262,7 @@ def _warn_of_bare_dates(values: Sequence[Any], place: str, issues: Issues) -> No
 
 
 def _listed(values: Any) -> list[Any]:
-    """Return a column as a list; an empty list in place of anything that is no column."""
+    """Return a column as a list; an empty list for anything else."""
     column = hasattr(values, "__len__") and not isinstance(values, (str, bytes, Mapping))
     return list(values) if column else []
 

@@ -1,4 +1,4 @@
-"""Limits of the files that may be read, since a file may come from a stranger.
+"""Limits of the files that may be read, since a file may be untrusted.
 
 A file that names others, as a problem file names its tables, may name those in its own folder. The
 user has to name files elsewhere.

@@ -63,7 +63,7 @@ def sheet_text(path: Path, label: str, issues: Issues) -> str | None:
             return None
         rows = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
     except (python_calamine.CalamineError, ValueError, OSError) as error:
-        issues.error(label, f"cannot be read as a workbook: {error}; save it anew, or as CSV")
+        issues.error(label, f"cannot be read as a workbook: {error}; save it again, or as CSV")
         return None
     out = io.StringIO()
     writer = csv.writer(out, delimiter=";", quoting=csv.QUOTE_ALL, lineterminator="\n")
@@ -98,7 +98,7 @@ def _too_large(content: bytes) -> str:
                         "save it as CSV"
                     )
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError) as error:
-        return f"cannot be read as a workbook: {error}; save it anew, or as CSV"
+        return f"cannot be read as a workbook: {error}; save it again, or as CSV"
     return ""
 
 

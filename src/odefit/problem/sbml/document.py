@@ -329,7 +329,7 @@ def declared_packages(model: Any) -> list[str]:
 
 
 def _package(namespace: str) -> str:
-    """Return the name of a namespace's package, or an empty text for none of SBML's."""
+    """Return the name of an SBML package by its namespace; empty for other namespaces."""
     match = _PACKAGE.search(namespace)
     return match[1] if match else ""
 

@@ -175,7 +175,7 @@ def _differences(nodes: Sequence[Term], values: Sequence[Term], bc: tuple[str, s
 
 
 def _uniform(terms: Sequence[Term]) -> list[Term]:
-    """Return the nodes from a start to a stop by a step; none of unusable numbers."""
+    """Return the nodes from a start to a stop by a step; no nodes for unusable numbers."""
     numbers = [number_in(term) for term in terms]
     if len(numbers) not in (2, 3) or any(v is None for v in numbers):
         return []

@@ -1,4 +1,4 @@
-"""Limits of TOML texts, checked before parsing, since a file may come from a stranger."""
+"""Limits of TOML texts, checked before parsing, since a file may be untrusted."""
 
 from __future__ import annotations
 

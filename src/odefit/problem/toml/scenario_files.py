@@ -120,7 +120,7 @@ def _of_mapping(
     doses, dosing = known.get("doses"), known.get("dosing")
     if isinstance(doses, Mapping):  # in the notation of problem files
         if dosing is not None:
-            issues.error(f"{place} dosing", "doses says how records act, too; keep one of the two")
+            issues.error(f"{place} dosing", "doses also says how records act; keep one of the two")
         doses, dosing = None, doses
     time = text_of(known.get("time", TIME), f"{place} time", issues) or TIME
     columns = table_of(known.get("columns"), f"{place} columns", issues) or {}
@@ -261,7 +261,7 @@ def _with_covariates(
         values = np.unique(column[np.isfinite(column)])
         if name not in known:
             have = (*used, *known, *ROLES)
-            issues.error(place, f"it is no input, constant or covariate{one_of(name, have)}")
+            issues.error(place, f"it is not an input, constant or covariate{one_of(name, have)}")
         elif len(values) != 1:
             content = (
                 "no value" if not len(values) else f"values from {values[0]:g} to {values[-1]:g}"

@@ -209,7 +209,7 @@ def _knots(
     if len(numbers) < len(read):
         return (0.0, 1.0), limits
     if limits is not None:
-        issues.error(at, "a list of knots says the range itself; remove range")
+        issues.error(at, "a list of knots defines the range; remove range")
     if not 2 <= len(numbers) <= MAX_KNOTS or any(a >= b for a, b in pairwise(numbers)):
         issues.error(at, f"expected 2 to {MAX_KNOTS} increasing numbers")
         return (0.0, 1.0), limits

@@ -75,7 +75,7 @@ class LinearEquations:
 
 @lru_cache(maxsize=8)
 def linear_equations(field: VectorField) -> LinearEquations | None:
-    """Return the coefficients of a field that is linear in its states; None of another one."""
+    """Return the coefficients of a field that is linear in its states; None for others."""
     n, p = len(field.states), len(field.scalars)
     if n > MOST_STATES or field.algebraic or not field.smooth:
         return None
