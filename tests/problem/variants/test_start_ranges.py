@@ -220,11 +220,19 @@ def test_bounds_of_a_logarithm_are_kept() -> None:
     assert 50.0 <= far.low < far.high
 
 
-def test_the_logarithm_of_a_prefactor_follows_the_energy() -> None:
-    """log10(A) is 9.6 for A = 4.2e9 1/s at E = 78.5 kJ/mol, and 30 more at five times E."""
+@pytest.mark.parametrize(
+    ("rate", "unit"),
+    [
+        (f"10^lA*exp(-E/({GAS}*T))", math.log(10)),
+        (f"exp(lA - E/({GAS}*T))", 1.0),
+        (f"exp(-E/({GAS}*T) + lA)", 1.0),
+    ],
+)
+def test_the_logarithm_of_a_prefactor_follows_the_energy(rate: str, unit: float) -> None:
+    """log10(A) is 9.6 for A = 4.2e9 1/s at E = 78.5 kJ/mol, and that of the rate at E = 0."""
     given = arrhenius(A={"lower": 0.0}, E={"lower": 0.0})
     problem = Problem(
-        Model(ode={"c": f"-10^lA*exp(-E/({GAS}*T))*c"}, constants={"T": 300.0}),
+        Model(ode={"c": f"-{rate}*c"}, constants={"T": 300.0}),
         experiments=given.experiments,
         parameters={"lA": {}, "E": {"lower": 0.0}},
         initial={"c": {"lower": 0.0}},
@@ -232,6 +240,7 @@ def test_the_logarithm_of_a_prefactor_follows_the_energy() -> None:
     for energy, expected in ((78.5, 9.6), (0.0, -3.1)):
         u = np.random.default_rng(1).random((50, 3))
         values = values_at(problem, u, np.array([np.nan, energy, np.nan]))[:, 0]
+        values *= unit / math.log(10)
         assert values.min() < expected < values.max()
         assert np.ptp(values) < 8.0
 

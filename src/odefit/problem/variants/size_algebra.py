@@ -171,14 +171,13 @@ class SizeAlgebra:
             factor = exponent.number
         else:
             if base.number is not None and base.number > 0:
+                self._factors(exponent)
                 product = self._product(exponent, math.log(base.number))
                 if product is not None:
                     return Size(self, (product,))
             self._pure(exponent)
             names = [n for term in exponent.terms for n in term.exponents]
             self.used_as_exponents.update(names)
-            if base.number is not None:
-                self._factors(exponent)
             factor = self._exponents.get(names[0], 1.0) if len(names) == 1 else 1.0
         joined = self.joined(base)
         if joined is None or not math.isfinite(factor):
@@ -201,45 +200,57 @@ class SizeAlgebra:
             return self._one_of(arguments)
         if function == "sqrt":
             return self.power(arguments[0], self.known(0.5))
-        if function in PURE:
-            product = self._product(arguments[0], 1.0) if function == "exp" else None
+        if function == "exp":
+            self._factors(arguments[0])
+            product = self._product(arguments[0], 1.0)
             if product is not None:
                 return Size(self, (product,))
+        if function in PURE:
             self._pure(arguments[0])
-            if function == "exp":
-                self._factors(arguments[0])
-            if function == "exp" and len(arguments[0].terms) == 1:
-                return Size(self, (self._exponential(arguments[0]),))
         return Size(self, (ONE,))
 
     def _product(self, argument: Size, factor: float) -> Monomial | None:
-        """Return the size of exp(factor*argument) where the argument is a sum of logarithms.
+        """Return the size of exp(factor*argument), None unless each term has one unknown at most.
 
-        A model may have logarithms of constants as unknowns, as in exp(lKa)*g and 10^(lKe - lCl).
-        The exponential of each is a quantity with a size of its own.
+        A model may have logarithms of constants as unknowns, as in exp(lKa)*g, 10^(lKe - lCl) and
+        exp(lA - E/(R*T)). The exponential of each is a quantity with a size of its own. A function
+        of time, such as exp(-k*t), starts at size 1.
         """
-        product = ONE
-        logarithms: dict[str, Logarithm] = {}
-        for term in argument.terms:
-            names = [n for n, power in term.exponents.items() if power]
+        of_terms = [{n: p for n, p in t.exponents.items() if p} for t in argument.terms]
+        for term, names in zip(argument.terms, of_terms, strict=True):
+            powers = [p for n, p in names.items() if n.startswith("parameter ")]
+            changing = any(n.startswith(("time ", "state ")) for n in names)
+            if term.sign == 0 or changing or (names and powers != [1.0]):
+                return None
+        product, kept = ONE, []
+        for term, names in zip(argument.terms, of_terms, strict=True):
+            unknowns = [n for n in names if n.startswith("parameter ")]
             value = term.sign * math.exp(min(term.constant, 700.0)) * factor
-            if not names and term.sign:
+            if not names:
                 product = product.plus(Monomial(value, {}), 1.0)
-                continue
-            if len(names) != 1 or not names[0].startswith("parameter "):
-                return None
-            if term.exponents[names[0]] != 1.0 or not NATURAL[0] <= abs(value) <= NATURAL[1]:
-                return None
-            logarithm = Logarithm(f"exponential of {names[0]}", abs(value))
-            logarithms[names[0]] = logarithm = self.logarithms.get(names[0], logarithm)
-            product = product.plus(
-                Monomial(0.0, {logarithm.quantity: 1.0}), value / logarithm.factor
-            )
-        if not logarithms:
-            return None
-        self.logarithms |= logarithms
-        self._factors(argument)
-        return product
+            elif len(names) == 1 and NATURAL[0] <= abs(value) <= NATURAL[1]:
+                product = product.plus(self._of_logarithm(unknowns[0], abs(value)), term.sign)
+            else:
+                product = product.plus(self._exponential(term, unknowns[0]), 1.0)
+                kept.append(term)
+        self._pure(Size(self, tuple(kept)))
+        return product if product.exponents else None
+
+    def _of_logarithm(self, name: str, factor: float) -> Monomial:
+        """Return the size of the exponential of a multiple of an unknown, a quantity by itself."""
+        one = self.logarithms.setdefault(name, Logarithm(f"exponential of {name}", factor))
+        return Monomial(0.0, {one.quantity: factor / one.factor})
+
+    def _exponential(self, term: Monomial, unknown: str) -> Monomial:
+        """Return the size of the exponential of a term with one unknown as a new name."""
+        exponential = Exponential(
+            unknown, term.sign, term.plus(Monomial(0.0, {unknown: 1.0}), -1.0)
+        )
+        name = next((n for n, e in self.exponentials.items() if e == exponential), None)
+        if name is None:
+            name = f"exp {len(self.exponentials)}"
+            self.exponentials[name] = exponential
+        return Monomial(0.0, {name: 1.0})
 
     def _factors(self, argument: Size) -> None:
         """Record the unknowns in which the argument of an exponential is linear at all times."""
@@ -250,24 +261,6 @@ class SizeAlgebra:
             for name, power in term.exponents.items():
                 if power == 1.0 and name.startswith("parameter ") and name not in beside_motion:
                     self.in_exponents.add(name)
-
-    def _exponential(self, argument: Size) -> Monomial:
-        """Return the size of exp(argument): a new name if one unknown is a factor of the argument.
-
-        A function of time, such as exp(-k*t), starts at size 1.
-        """
-        exponents = argument.terms[0].exponents
-        unknowns = [n for n in exponents if n.startswith("parameter ")]
-        in_time = any(n.startswith("time ") for n in exponents)
-        if in_time or argument.sign == 0 or [exponents[n] for n in unknowns] != [1.0]:
-            return ONE
-        factor = argument.terms[0].plus(Monomial(0.0, {unknowns[0]: 1.0}), -1.0)
-        exponential = Exponential(unknowns[0], argument.sign, factor)
-        name = next((n for n, e in self.exponentials.items() if e == exponential), None)
-        if name is None:
-            name = f"exp {len(self.exponentials)}"
-            self.exponentials[name] = exponential
-        return Monomial(0.0, {name: 1.0})
 
     def joined(self, size: Size) -> Monomial | None:
         """Return one monomial for a sum with similar terms; None for zero."""
