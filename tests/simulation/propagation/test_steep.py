@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 import odefit
-from odefit import Event, Experiment, ForwardMap, Model, Problem
+from odefit import Event, Experiment, Failure, ForwardMap, Model, Problem
 from odefit.problem.vector_field import VectorField
+from odefit.simulation import Evaluation
 from odefit.simulation.propagation.steep import is_steep
 
 TIMES = np.array([0.0, 0.4, 1.0, 3.0])
@@ -249,3 +253,106 @@ def test_only_roots_and_broken_powers_of_what_moves_are_steep() -> None:
     for text, steep in texts.items():
         given = tank(text)
         assert is_steep(VectorField.of(given.model, given.conditions)) == steep
+
+
+WEIBULL = np.array([1e-3, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
+
+
+def released(rate: str, initial: float = 0.0, t0: float = 0.0, **options: Any) -> ForwardMap:
+    """Return the forward map of a release whose rate is a power of the time since its start."""
+    data = {"t": t0 + WEIBULL, "m": np.ones(len(WEIBULL))}
+    names: dict[str, dict[str, float]] = {"b": {}, "s": {}, "most": {}}
+    problem = Problem(Model(ode={"m": rate}), data, names, {"m": initial}, t0=t0)
+    return ForwardMap(problem, **options)
+
+
+LAWS: dict[str, Any] = {
+    "b/s*(t/s)^(b - 1)*(most - m)": lambda t, b, s, most: most * (1 - np.exp(-((t / s) ** b))),
+    "t^(b - 1)*(most - m)/s": lambda t, b, s, most: most * (1 - np.exp(-(t**b) / b / s)),
+    "(t/s)^(b - 1)*most": lambda t, b, s, most: most * t**b / b * s ** (1 - b),
+}
+
+
+@pytest.mark.parametrize("engine", ["auto", "bdf"])
+@pytest.mark.parametrize("b", [0.4, 0.6, 0.9, 1.0, 1.3, 1.6, 2.0, 2.6, 3.7])
+@pytest.mark.parametrize("law", LAWS)
+def test_a_rate_may_be_an_unknown_power_of_the_time(law: str, b: float, engine: Any) -> None:
+    """Infinite rates at the start have finite integrals; a base of zero is no small number."""
+    forward = released(law, engine=engine)
+    at = {"b": b, "s": 4.0, "most": 95.0}
+    found = forward.evaluate(forward.problem.vector(at))
+    assert isinstance(found, Evaluation), found
+    exact = LAWS[law]
+    expected = exact(WEIBULL, **at)
+    np.testing.assert_allclose(found.residuals + 1.0, expected, atol=1e-7 * expected.max())
+    for k, name in enumerate(forward.problem.keys):
+        step = 1e-5 * at[name]
+        both = [exact(WEIBULL, **{**at, name: at[name] + sign * step}) for sign in (1, -1)]
+        slope = (both[0] - both[1]) / (2 * step)
+        tolerance = 1e-5 * max(np.abs(slope).max(), 1e-3)
+        np.testing.assert_allclose(found.jacobian[:, k], slope, atol=tolerance)
+
+
+@pytest.mark.parametrize("b", [-0.5, 0.0, 0.05])
+@pytest.mark.parametrize("law", LAWS)
+def test_a_power_without_a_finite_integral_is_not_integrated(law: str, b: float) -> None:
+    forward = released(law)
+    found = forward.evaluate(forward.problem.vector({"b": b, "s": 4.0, "most": 95.0}))
+    assert isinstance(found, Failure)
+    assert "the right-hand side of m is not finite at t = 0" in str(found)
+
+
+@pytest.mark.parametrize("initial", [0.0, 5.0])
+@pytest.mark.parametrize("b", [0.6, 1.6])
+def test_the_time_of_such_a_power_may_begin_anywhere(b: float, initial: float) -> None:
+    forward = released("b/s*((t - 30)/s)^(b - 1)*(most - m)", initial, t0=30.0)
+    at = {"b": b, "s": 4.0, "most": 95.0}
+    found = forward.evaluate(forward.problem.vector(at))
+    assert isinstance(found, Evaluation), found
+    expected = at["most"] + (initial - at["most"]) * np.exp(-((WEIBULL / at["s"]) ** b))
+    np.testing.assert_allclose(found.residuals + 1.0, expected, rtol=1e-6)
+
+
+def test_sensitivities_under_a_root_of_the_time_are_finite() -> None:
+    """The derivative of sqrt(t/s) by s is 0/0 at t = 0."""
+    forward = released("sqrt(t/s)*(most - m) + 0*b", 5.0)
+    at = {"b": 1.0, "s": 4.0, "most": 95.0}
+    found = forward.evaluate(forward.problem.vector(at))
+    assert isinstance(found, Evaluation), found
+    exponent = -(2 / 3) * WEIBULL**1.5 / math.sqrt(4.0)
+    expected = 95.0 - 90.0 * np.exp(exponent)
+    np.testing.assert_allclose(found.residuals + 1.0, expected, rtol=1e-7)
+    by_s = 90.0 * np.exp(exponent) * exponent / 8.0
+    np.testing.assert_allclose(found.jacobian[:, 1], by_s, atol=1e-6 * np.abs(by_s).max())
+
+
+@pytest.mark.parametrize("engine", ["auto", "bdf"])
+@pytest.mark.parametrize("initial", [0.0, 5.0])
+@pytest.mark.parametrize("n", [0.6, 1.0, 1.4])
+def test_an_input_that_begins_at_zero_may_have_an_unknown_exponent(
+    n: float, initial: float, engine: Any
+) -> None:
+    """An effect that follows a measured dose, zero at first, by a power or a Hill function."""
+    times = np.concatenate([[0.0], WEIBULL])
+    data = {"t": times, "u": 2.0 * times, "m": np.r_[np.nan, np.ones(len(WEIBULL))]}
+    model = Model(
+        ode={"m": "(u/k)^n*(most - m)", "h": "most*u^n/(k^n + u^n) - h"},
+        observables={"m": "m"},
+        inputs={"u": "linear"},
+    )
+    states = {"m": initial, "h": 0.0}
+    problem = Problem(model, data, {"k": {}, "n": {}, "most": {}}, states, t0=0.0)
+    at = {"k": 4.0, "n": n, "most": 95.0}
+
+    def exact(k: float, n: float, most: float) -> Any:
+        exponent = (2 * WEIBULL / k) ** (n + 1) * k / 2 / (n + 1)
+        return most + (initial - most) * np.exp(-exponent)
+
+    found = ForwardMap(problem, engine).evaluate(problem.vector(at))
+    assert isinstance(found, Evaluation), found
+    np.testing.assert_allclose(found.residuals + 1.0, exact(**at), rtol=1e-6)
+    for k, name in enumerate(problem.keys):
+        step = 1e-5 * at[name]
+        both = [exact(**{**at, name: at[name] + sign * step}) for sign in (1, -1)]
+        slope = (both[0] - both[1]) / (2 * step)
+        np.testing.assert_allclose(found.jacobian[:, k], slope, atol=1e-5 * np.abs(slope).max())

@@ -222,7 +222,7 @@ class SizeAlgebra:
             changing = any(n.startswith(("time ", "state ")) for n in names)
             if term.sign == 0 or changing or (names and powers != [1.0]):
                 return None
-        product, kept = ONE, []
+        product, pure = ONE, []
         for term, names in zip(argument.terms, of_terms, strict=True):
             unknowns = [n for n in names if n.startswith("parameter ")]
             value = term.sign * math.exp(min(term.constant, 700.0)) * factor
@@ -232,8 +232,8 @@ class SizeAlgebra:
                 product = product.plus(self._of_logarithm(unknowns[0], abs(value)), term.sign)
             else:
                 product = product.plus(self._exponential(term, unknowns[0]), 1.0)
-                kept.append(term)
-        self._pure(Size(self, tuple(kept)))
+                pure.append(term)
+        self._pure(Size(self, tuple(pure)))
         return product if product.exponents else None
 
     def _of_logarithm(self, name: str, factor: float) -> Monomial:

@@ -229,7 +229,9 @@ class Propagation:
         resting = self._resting_in(field, engines)
         if resting is not None:
             field, engines = resting.without(now)
-            segment, now = _begun(field, segment, now)
+            if isinstance(begun := _begun(field, segment, now), EngineFailure):
+                return begun, choice
+            segment, now = begun
         return engines.integrate(field, self._pattern, segment, now, choice, repeated=self.repeated)
 
     def _resting_in(self, field: VectorField, engines: Engines) -> RestingStates | None:
@@ -351,14 +353,19 @@ def _may_pass(field: VectorField, failure: EngineFailure) -> bool:
     return bool(edges_of(field))
 
 
-def _begun(field: VectorField, segment: Segment, now: Values) -> tuple[Segment, Values]:
+def _begun(
+    field: VectorField, segment: Segment, now: Values
+) -> tuple[Segment, Values] | EngineFailure:
     """Return a segment and its values just after a point with unbounded derivatives."""
-    at = np.array([input_value(p, segment.start) for p in segment.polynomials[0]])
     first = min(float(segment.times[0]), *segment.breakpoints.tolist(), math.inf)
-    begun = first_step(field, segment.start, first, at, now)
-    if begun is None:
-        return segment, now
-    return replace(segment, start=begun[0]), begun[1]
+
+    def inputs(time: float) -> list[float]:
+        return [float(input_value(p, time)) for p in segment.polynomials[0]]
+
+    begun = first_step(field, segment.start, first, inputs, now)
+    if isinstance(begun, EngineFailure):
+        return begun
+    return (segment, now) if begun is None else (replace(segment, start=begun[0]), begun[1])
 
 
 def sensitivity_pattern(

@@ -14,8 +14,9 @@ from it: after the step the state is positive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -29,7 +30,7 @@ from odefit.expressions.grammar import PIECEWISE, Instruction
 from odefit.problem.building.switches import PREFIX
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField, with_equations
-from odefit.simulation.engines.engine import Values
+from odefit.simulation.engines.engine import EngineFailure, Values
 from odefit.simulation.engines.engines import Engines
 
 ZERO = number(0.0)
@@ -50,6 +51,13 @@ def is_steep(field: VectorField) -> bool:
 def _steep_operations(field: VectorField) -> int:
     moving = _moving_names(field)
     return sum(_steep(e, moving) for e in field.model.ode.values())
+
+
+@lru_cache(maxsize=64)
+def _steep_in_time(field: VectorField) -> bool:
+    """Return whether the time alone may move the argument of a root or fractional power."""
+    timed = frozenset({*field.inputs, TIME})
+    return any(_steep(e, timed) for e in field.model.ode.values())
 
 
 def _moving_names(field: VectorField) -> frozenset[str]:
@@ -247,46 +255,82 @@ FOLLOWING = 2.0 / 3.0
 exact for a root: the mean of s^(1/2) up to s is 2/3 of it."""
 
 
+IN_TIME = 0.02
+"""Smallest power of the time since the start by which rates count as steep in the time."""
+
+FLAT = 1.5
+"""Power of the time from which rates are so flat that engines begin without trouble."""
+
+LEAST_POWER = -0.75
+"""Smallest power of the time that a step integrates, to a relative error of 1e-5. A larger part of
+the integral lies within the step as the power approaches -1, where it becomes infinite."""
+
+
 def first_step(
-    field: VectorField, start: float, output: float, inputs: Array, now: Values
-) -> tuple[float, Values] | None:
+    field: VectorField,
+    start: float,
+    output: float,
+    inputs: Callable[[float], Sequence[float]],
+    now: Values,
+) -> tuple[float, Values] | EngineFailure | None:
     """Return the time and values after a first step, or None if none is needed or possible.
 
-    It leads towards the time of the first output; inputs have their values at the start. States
-    that only others move, such as the second of two tanks, follow these.
+    It leads towards the time of the first output; `inputs` gives their values at a time. States
+    that only others move, such as the second of two tanks, follow these. Rates may be powers of the
+    time since the start, as in t^(b - 1) at t = 0. There is a failure if their integral is
+    infinite or nearly so, where engines would begin with a large number.
     """
     zero = np.flatnonzero(now.states == 0.0)
-    if not len(zero):
-        return None
     count = now.sensitivities.shape[1]
-    values = {TIME: Dual(start)}
-    values |= {name: Dual(v) for name, v in zip(field.inputs, inputs, strict=True)}
+    values: dict[str, Dual] = {}
     for i, name in enumerate(field.scalars):
         values[name] = _moving(now.scalars[i], now.scalar_sensitivities[i])
 
-    def at(states: Array, sensitivities: Array = now.sensitivities) -> tuple[Array, Array]:
-        moving = zip(field.states, map(_moving, states, sensitivities), strict=True)
-        rates = field.rhs({**values, **dict(moving)}, DUAL)
+    def at(
+        states: Array, sensitivities: Array = now.sensitivities, time: float = start
+    ) -> tuple[Array, Array]:
+        moving = dict(zip(field.states, map(_moving, states, sensitivities), strict=True))
+        moving |= {n: Dual(v) for n, v in zip(field.inputs, inputs(time), strict=True)}
+        rates = field.rhs({**values, TIME: Dual(time), **moving}, DUAL)
         moves = np.array([[_partial(f, k) for k in range(count)] for f in rates])
         return np.array([float(f.value) for f in rates]), moves.reshape(len(rates), count)
 
+    step = SHORT * (output - start)
+    if start + 0.25 * step <= start:
+        return None
     with np.errstate(all="ignore"):  # undefined values are detected below
         rate, moves = at(now.states)
-        if not rate[zero].any():
+        undefined = not (np.isfinite(rate).all() and np.isfinite(moves).all())
+        if not (len(zero) or undefined or _steep_in_time(field)):
+            return None
+        quarter, whole = (at(now.states, time=start + part * step) for part in (0.25, 1.0))
+        powers = [_power(*pair) for pair in zip(quarter, whole, strict=True)]
+        if min(float(power.min(initial=0.0)) for power in powers) < LEAST_POWER:
+            return EngineFailure(start, "the right-hand side is not defined at the start")
+        if any(((np.abs(p) > IN_TIME) & (p < FLAT)).any() for p in powers):
+            rate, moves = (r / (1.0 + power) for r, power in zip(whole, powers, strict=True))
+            states, sensitivities = now.states + step * rate, now.sensitivities + step * moves
+        elif rate[zero].any():
+            if not np.isfinite(moves).all():
+                moves = at(now.states + WITHIN * step * rate)[1]
+            states, sensitivities = now.states + step * rate, now.sensitivities + step * moves
+        else:
             return None  # the states do not move
-        step = SHORT * (output - start)
-        if not np.isfinite(moves).all():
-            moves = at(now.states + WITHIN * step * rate)[1]
-        states, sensitivities = now.states + step * rate, now.sensitivities + step * moves
         for _ in zero:
-            rate, moves = at(states, sensitivities)
+            rate, moves = at(states, sensitivities, start + step)
             led = (states == 0.0) & (rate != 0.0)
             if not led.any():
                 break
             states[led], sensitivities[led] = (FOLLOWING * step * r[led] for r in (rate, moves))
         after = now._replace(states=states, sensitivities=sensitivities)
     possible = np.isfinite(after.states).all() and np.isfinite(after.sensitivities).all()
-    return (start + step, after) if possible and start + step > start else None
+    return (start + step, after) if possible else None
+
+
+def _power(quarter: Array, whole: Array) -> Array:
+    """Return the power of the time that leads from rates after a quarter of a step to the end's."""
+    ratio = np.where((quarter != 0.0) & np.isfinite(whole / quarter), whole / quarter, 1.0)
+    return np.asarray(np.log(np.maximum(ratio, 1e-300)) / np.log(4.0))
 
 
 def _moving(value: float, sensitivities: Array) -> Dual:
