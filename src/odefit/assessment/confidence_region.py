@@ -91,7 +91,7 @@ def proved_region(
     profiles: ProfilesData,
     assumed: dict[str, tuple[float, float]],
 ) -> ProvedRegion:
-    """Return what the boxes of a search prove, with the interval of each profile beside it.
+    """Return the region proved by the boxes of a search, with the interval of each profile.
 
     `problem` has finite bounds, of which `assumed` are not its own.
     """

@@ -41,11 +41,11 @@ from odefit.simulation import Failure, ForwardMap
 from odefit.structure.signs import nonnegative_names
 
 UNDETERMINED_SHARE = 1e-5
-"""Part of what changes of all unknowns by their sizes do to a prediction. Where an undetermined
-change does more, the prediction is not determined either."""
+"""Effect of an undetermined change on a prediction, relative to that of changes of all unknowns by
+their sizes, above which the prediction is not determined either."""
 
 ROUNDING = 1e-9
-"""Part of the largest value of a curve that integration may make of nothing."""
+"""Error of integration where a curve is zero, relative to its largest value."""
 
 WIDENED = 0.1
 """Smallest movement with an unknown leaving its bound, relative to the band's half-width, that is
@@ -155,7 +155,7 @@ class LinearBands:
     def uncut(
         self, condition: Condition, times: Array, level: float, names: Collection[str] | None = None
     ) -> list[Band] | Failure:
-        """Return the bands as the linearisation has them, whatever their sign."""
+        """Return the bands of the linearisation, not cut off at zero."""
         vector = self._vector
         trajectory = self._forward.trajectory(vector, condition.name, times)
         if isinstance(trajectory, Failure):

@@ -105,9 +105,10 @@ class ValidationData:
     level
         The level of the prediction band.
     reduced_chi_square
-        The mean square of all residuals in standard deviations of the noise, less what was freed.
+        The mean square of all residuals in standard deviations of the noise; each initial value
+        that is fitted takes a degree of freedom.
     fitted
-        The same of the measurements that were fitted.
+        The reduced chi-square of the measurements that were fitted.
     coverage
         The share of new measurements inside the prediction band; NaN without one.
     probability

@@ -269,7 +269,7 @@ class EquationBounds:
 
 
 def _bound_by_data(d: Discretisation, condition: Condition, limits: Array, cutoff: float) -> None:
-    """Bound measured states by twice the range of their data, and by what the cutoff leaves."""
+    """Bound measured states by twice the range of their data, and by the objective's cutoff."""
     for name, series in condition.series.items():
         state = d.problem.model.observables[name].name
         if state not in d.variables or not len(series.values):
