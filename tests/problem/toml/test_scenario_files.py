@@ -99,7 +99,7 @@ def test_a_long_table_has_a_scenario_for_each_subject(problem: Problem, tmp_path
         ("b.toml", "[[scenario]]\n[[scenarioo]]\n", ["unknown key"]),
         ("c.csv", "t,x\n0,1\n", ["the table has no column 'u' for this input"]),
         ("d.csv", "t,u,w\n0,1,1\n1,1,2\n", ["column w: a constant has one value in all rows"]),
-        ("e.csv", "t,u,uu\n0,1,1\n1,1,2\n", ["column uu: it is no input", "did you mean 'u'?"]),
+        ("e.csv", "t,u,uu\n0,1,1\n1,1,2\n", ["column uu: it is not an input", "did you mean 'u'?"]),
         ("f.toml", 'data = "../f.csv"\n', ["leads out of the folder"]),
         ("g.toml", 'data = "none.csv"\n', ["there is no such file"]),
         ("h.toml", "covariates = { w = 1 }\nconstants = { w = 2 }\n", ["keep one of the two"]),
