@@ -342,14 +342,15 @@ def _event_as_if(plain: Plain, random: np.random.Generator) -> Guise:
     """Known changes of constants become conditions of the time in the equations."""
     events = [e.get("event", []) for e in plain["experiment"]]
     changes: dict[str, str] = {}
+    constants = plain.get("constants", {})
     if not events[0] or any(e != events[0] for e in events):
         raise NotSoError("its experiments have no events, or different ones")
     for event in events[0]:
         times = event.get("times", [event.get("time")])
-        if None in times or len(times) > 1 or set(event["assign"]) - set(plain["constants"]):
+        if None in times or len(times) > 1 or set(event["assign"]) - set(constants):
             raise NotSoError("its events are no changes of constants at a time")
         for name, new in event["assign"].items():
-            before = changes.get(name, repr(plain["constants"][name]))
+            before = changes.get(name, repr(constants[name]))
             changes[name] = f"if(t > {times[0]}, {new}, {before})"
 
     def conditional(text: Any) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from odefit import ForwardMap, library
+from odefit import ForwardMap, Model, Problem, library
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.polish import Answer, answer_by
@@ -39,3 +40,31 @@ def test_an_end_with_residuals_is_improved() -> None:
     found, forward = answered(exact=False)
     assert found.evaluation.cost < forward.cost(forward.problem.vector(TRUTH))
     assert not np.array_equal(found.start.vector, forward.problem.vector(TRUTH))
+
+
+@pytest.mark.parametrize("upper", [None, 1.0])
+def test_the_answer_reaches_a_bound_that_the_search_has_all_but_reached(
+    upper: float | None,
+) -> None:
+    """The data would have c = -0.1; a last step of 1e-14 promises nothing, but names the bound."""
+    times = np.linspace(0.0, 4.0, 9)
+    noise = 0.01 * np.cos(7.0 * times)
+    data = {"t": times, "x": 2.0 * np.exp(-times) - 0.1 * (1 - np.exp(-times)) + noise}
+    bounds = {"lower": 0.0} | ({} if upper is None else {"upper": upper})
+    unknowns = {"k": {"lower": 0.0}, "c": bounds}
+    problem = Problem(Model(ode={"x": "-k*x + c"}), data, unknowns, {"x": 2.0})
+
+    def answered_from(**values: float) -> Answer:
+        vector = problem.vector(values)
+        end = Start(0, vector, vector, 1.0, Status.CONVERGED, "", 1, 0.0, 0.5)
+        estimate = Estimate((end,), Status.CONVERGED, "")
+        found = answer_by(ForwardMap(problem), end, estimate, Control(), True)
+        assert isinstance(found, Answer)
+        return found
+
+    optimum = answered_from(k=1.09, c=0.0).start.vector
+    k = float(optimum[problem.keys.index("k")])
+    found = answered_from(k=k, c=1e-14)
+    assert found.start.vector.tolist() == pytest.approx(optimum.tolist(), rel=1e-9)
+    assert found.start.vector[problem.keys.index("c")] == 0.0
+    assert found.start.cost == pytest.approx(found.evaluation.cost)

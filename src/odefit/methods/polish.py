@@ -20,6 +20,7 @@ from odefit.methods.running.control import Control, interruptible
 from odefit.methods.running.remote_conditions import conditions_over_workers
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.problem import Problem
+from odefit.problem.variants.sizes import expected_sizes
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.cut_off import NEVER, CutOffError, cutting_off
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
@@ -34,6 +35,10 @@ of the states alone tells them; the clock decides only where the user gave a lim
 UNKNOWNS_TO_A_COST = 4.0
 """Number of unknowns whose sensitivities take as long to be integrated as the states: 2 to 7, as
 measured on cascades and published models of 25 to 1,000 unknowns."""
+
+REACHED = 1e-9
+"""Distance from a bound, relative to the expected size of an unknown, that counts as reached if the
+fit becomes no worse there: the accuracy of an integration."""
 
 FINEST = 1e-12
 """Relative tolerance at which an end is integrated that reproduced the data in the search, but does
@@ -190,4 +195,31 @@ def _improved(forward: ForwardMap, end: Start, control: Control) -> Start:
         except CutOffError:
             return end
     # A method's own cost may differ from that of the integrated trajectories.
-    return end if again.status is Status.FAILED or (end.exact and not again.exact) else again
+    if again.status is Status.FAILED or (end.exact and not again.exact):
+        return end
+    return _at_bounds(forward, again)
+
+
+def _at_bounds(forward: ForwardMap, end: Start) -> Start:
+    """Return an end with unknowns at the bounds that they have all but reached.
+
+    The last bit of the way promises no decrease that a search would still take. How far the search
+    went depends on its steps; whether the unknown counts as being at its bound must not.
+    """
+    problem, vector = forward.problem, end.vector
+    reach = REACHED * expected_sizes(problem)
+    low = (vector > problem.lower) & (vector - problem.lower <= reach)
+    high = (vector < problem.upper) & (problem.upper - vector <= reach)
+    if not (low.any() or high.any()):
+        return end
+    before = forward.evaluate(vector)
+    if isinstance(before, Failure):
+        return end
+    gradient = before.jacobian.T @ before.residuals
+    moved = np.where(low & (gradient > 0.0), problem.lower, vector)
+    moved = np.where(high & (gradient < 0.0), problem.upper, moved)
+    after = forward.evaluate(moved, before.choice)
+    rounding = max(CostTolerance.of(forward).absolute, REACHED * abs(before.cost))
+    if isinstance(after, Failure) or after.cost > before.cost + rounding:
+        return end
+    return replace(end, vector=moved, cost=after.cost, objective=after.objective)
