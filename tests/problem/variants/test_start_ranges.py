@@ -254,3 +254,13 @@ def test_an_exponent_of_either_sign_is_looked_for_on_both_sides_of_zero() -> Non
     )
     _, slope = ranges(problem)
     assert slope.low == -slope.high < 0.0
+
+
+def test_an_unknown_that_is_more_than_a_logarithm_has_the_range_of_an_exponent() -> None:
+    def found(rate: str) -> Range:
+        data = {"t": [0.25, 0.5, 24.0], "x": [3.0, 5.0, 1.0]}
+        return ranges(Problem(Model(ode={"x": rate}), data, {"k": {}}, {"x": 4.0}, t0=0.0))[0]
+
+    both = found("-k*x*(1 + exp(k))")
+    assert both.low < 0.0 < both.high
+    assert both.high > 10.0 > found("-exp(k)*x").high > 0.0

@@ -159,8 +159,7 @@ class _Analysis:
             self._observation(values)
             self._noise(values)
             self._starts_and_events(values)
-        self.logarithms = self._pure_logarithms()
-        of_logarithms = [one.quantity for one in self.logarithms.values()]
+        of_logarithms = [one.quantity for one in self.algebra.logarithms.values()]
         names = [*self.columns, *of_logarithms, *(_column("state", v) for v in self.variables)]
         n = len(names)
         known = [_column("time", TIME), *self.algebra.exponentials]
@@ -182,7 +181,7 @@ class _Analysis:
                 self._follows(solution[k, 2:], logs),
                 column in self.algebra.in_exponents,
             )
-        for column, logarithm in self.logarithms.items():
+        for column, logarithm in self._pure_logarithms().items():
             row = solution[names.index(logarithm.quantity)]
             known_size = logarithm.quantity in self.measured
             follows = self._follows(row[2:], logs)
