@@ -356,3 +356,20 @@ def test_an_input_that_begins_at_zero_may_have_an_unknown_exponent(
         both = [exact(**{**at, name: at[name] + sign * step}) for sign in (1, -1)]
         slope = (both[0] - both[1]) / (2 * step)
         np.testing.assert_allclose(found.jacobian[:, k], slope, atol=1e-5 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("b", [0.6, 1.0, 1.2, 1.4, 2.4])
+def test_a_release_after_an_unknown_lag_begins_in_any_power(b: float) -> None:
+    """A rate that is rounding just after the lag does not set the size of the state."""
+    forward = released("if(t > s, 1 - exp(-((t - s)/2)^b), 0)*most - m")
+    at = {"b": b, "s": 0.3, "most": 95.0}
+    found = forward.evaluate(forward.problem.vector(at))
+    assert isinstance(found, Evaluation), found
+
+    def slope(t: float, m: Any) -> Any:
+        return (1 - np.exp(-(((t - 0.3) / 2) ** b))) * 95.0 - m
+
+    late = WEIBULL[WEIBULL > 0.3]
+    exact = solve_ivp(slope, (0.3, 16.0), [0.0], "DOP853", late, rtol=1e-11, atol=1e-13)
+    expected = np.r_[np.zeros(len(WEIBULL) - len(late)), exact.y[0]]
+    np.testing.assert_allclose(found.residuals + 1.0, expected, atol=1e-6)

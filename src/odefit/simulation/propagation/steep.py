@@ -258,8 +258,9 @@ exact for a root: the mean of s^(1/2) up to s is 2/3 of it."""
 IN_TIME = 0.02
 """Smallest power of the time since the start by which rates count as steep in the time."""
 
-FLAT = 1.5
-"""Power of the time from which rates are so flat that engines begin without trouble."""
+FLAT = 1e-11
+"""Rate after the step, relative to that at the first output, below which it is so flat, or so much
+rounding, that engines begin without trouble."""
 
 LEAST_POWER = -0.75
 """Smallest power of the time that a step integrates, to a relative error of 1e-5. A larger part of
@@ -307,7 +308,7 @@ def first_step(
         powers = [_power(*pair) for pair in zip(quarter, whole, strict=True)]
         if min(float(power.min(initial=0.0)) for power in powers) < LEAST_POWER:
             return EngineFailure(start, "the right-hand side is not defined at the start")
-        if any(((np.abs(p) > IN_TIME) & (p < FLAT)).any() for p in powers):
+        if _follows_power(powers[0], whole[0], at(now.states, time=output)[0]):
             rate, moves = (r / (1.0 + power) for r, power in zip(whole, powers, strict=True))
             states, sensitivities = now.states + step * rate, now.sensitivities + step * moves
         elif rate[zero].any():
@@ -325,6 +326,12 @@ def first_step(
         after = now._replace(states=states, sensitivities=sensitivities)
     possible = np.isfinite(after.states).all() and np.isfinite(after.sensitivities).all()
     return (start + step, after) if possible else None
+
+
+def _follows_power(power: Array, whole: Array, later: Array) -> bool:
+    """Return whether any rate follows a power of the time, and is not negligible."""
+    significant = ~(np.abs(whole) <= FLAT * np.abs(later))
+    return bool(((np.abs(power) > IN_TIME) & significant).any())
 
 
 def _power(quarter: Array, whole: Array) -> Array:
