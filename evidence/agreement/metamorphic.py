@@ -35,6 +35,7 @@ SAME_ERROR = 0.02  # relative difference of standard errors that counts as none
 EXACT = 1e-6  # residuals so small, relative to the data, count as none: without noise
 LONGER = 2.0  # times the plain problem's time of the processor, and so many
 SECONDS = 1.0  # seconds more, that a fit in a guise may take
+SHOWN = 3  # differences of a fit that its row shows
 SOURCES = ("library", "published", "zoo", "petab")
 
 OPTIONS = (
@@ -223,11 +224,12 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         if result is not None and "not so" in result:
             continue
         told = result["differs"] if result else [f"{record.outcome}: {record.reason}"]
+        more = [f"{len(told) - SHOWN} more"] if len(told) > SHOWN else []
         rows.append(
             {
                 **{k: task[k] for k in ("source", "problem", "guise", "seed")},
                 "same": not told,
-                "differs": "; ".join(told),
+                "differs": "; ".join([*told[:SHOWN], *more]),
             }
         )
     if not rows:
