@@ -373,3 +373,14 @@ def test_a_release_after_an_unknown_lag_begins_in_any_power(b: float) -> None:
     exact = solve_ivp(slope, (0.3, 16.0), [0.0], "DOP853", late, rtol=1e-11, atol=1e-13)
     expected = np.r_[np.zeros(len(WEIBULL) - len(late)), exact.y[0]]
     np.testing.assert_allclose(found.residuals + 1.0, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["auto", "bdf"])
+@pytest.mark.parametrize("rate", ["k/x^n", "k*x^(-n)", "k/(x + x^n)"])
+def test_a_pole_at_the_start_is_not_taken_for_a_large_number(rate: str, engine: Any) -> None:
+    data = {"t": WEIBULL, "y": np.ones(len(WEIBULL))}
+    model = Model(ode={"x": "1", "y": rate}, observables={"y": "y"})
+    problem = Problem(model, data, {"k": {}, "n": {}}, {"x": 0.0, "y": 0.0}, t0=0.0)
+    found = ForwardMap(problem, engine).evaluate(problem.vector({"k": 2.0, "n": 0.3}))
+    assert isinstance(found, Failure)
+    assert "the right-hand side of y is not finite at t = 0" in str(found)

@@ -262,6 +262,8 @@ FLAT = 1e-11
 """Rate after the step, relative to that at the first output, below which it is so flat, or so much
 rounding, that engines begin without trouble."""
 
+UNDEFINED = "the right-hand side is not defined at the start"
+
 LEAST_POWER = -0.75
 """Smallest power of the time that a step integrates, to a relative error of 1e-5. A larger part of
 the integral lies within the step as the power approaches -1, where it becomes infinite."""
@@ -279,7 +281,8 @@ def first_step(
     It leads towards the time of the first output; `inputs` gives their values at a time. States
     that only others move, such as the second of two tanks, follow these. Rates may be powers of the
     time since the start, as in t^(b - 1) at t = 0. There is a failure if their integral is
-    infinite or nearly so, where engines would begin with a large number.
+    infinite or nearly so, or a rate is infinite that is no such power: engines, which take a small
+    number for a base of zero, would begin with a large one.
     """
     zero = np.flatnonzero(now.states == 0.0)
     count = now.sensitivities.shape[1]
@@ -301,14 +304,17 @@ def first_step(
         return None
     with np.errstate(all="ignore"):  # undefined values are detected below
         rate, moves = at(now.states)
-        undefined = not (np.isfinite(rate).all() and np.isfinite(moves).all())
-        if not (len(zero) or undefined or _steep_in_time(field)):
+        undefined = not np.isfinite(rate).all()
+        timed = _steep_in_time(field)
+        if not (len(zero) or undefined or timed):
             return None
-        quarter, whole = (at(now.states, time=start + part * step) for part in (0.25, 1.0))
-        powers = [_power(*pair) for pair in zip(quarter, whole, strict=True)]
-        if min(float(power.min(initial=0.0)) for power in powers) < LEAST_POWER:
-            return EngineFailure(start, "the right-hand side is not defined at the start")
-        if _follows_power(powers[0], whole[0], at(now.states, time=output)[0]):
+        powers: list[Array] = []
+        if timed:
+            quarter, whole = (at(now.states, time=start + part * step) for part in (0.25, 1.0))
+            powers = [_power(*pair) for pair in zip(quarter, whole, strict=True)]
+            if min(float(power.min(initial=0.0)) for power in powers) < LEAST_POWER:
+                return EngineFailure(start, UNDEFINED)
+        if powers and _follows_power(powers[0], whole[0], lambda: at(now.states, time=output)[0]):
             rate, moves = (r / (1.0 + power) for r, power in zip(whole, powers, strict=True))
             states, sensitivities = now.states + step * rate, now.sensitivities + step * moves
         elif rate[zero].any():
@@ -325,13 +331,15 @@ def first_step(
             states[led], sensitivities[led] = (FOLLOWING * step * r[led] for r in (rate, moves))
         after = now._replace(states=states, sensitivities=sensitivities)
     possible = np.isfinite(after.states).all() and np.isfinite(after.sensitivities).all()
-    return (start + step, after) if possible else None
+    if possible:
+        return start + step, after
+    return EngineFailure(start, UNDEFINED) if undefined else None
 
 
-def _follows_power(power: Array, whole: Array, later: Array) -> bool:
+def _follows_power(power: Array, whole: Array, later: Callable[[], Array]) -> bool:
     """Return whether any rate follows a power of the time, and is not negligible."""
-    significant = ~(np.abs(whole) <= FLAT * np.abs(later))
-    return bool(((np.abs(power) > IN_TIME) & significant).any())
+    steep = np.abs(power) > IN_TIME
+    return bool(steep.any() and (steep & ~(np.abs(whole) <= FLAT * np.abs(later()))).any())
 
 
 def _power(quarter: Array, whole: Array) -> Array:
