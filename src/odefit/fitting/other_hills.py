@@ -16,6 +16,7 @@ from odefit.fitting.other_speeds import other_speeds
 from odefit.fitting.places import Candidate, refitted
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.problem import Problem
+from odefit.problem.variants.sizes import typical_sizes
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
@@ -70,12 +71,20 @@ def exchanged(
 
 
 def _exchanges(problem: Problem, vector: Array) -> list[tuple[int, int]]:
-    """Return the pairs of unlike values of unknowns of the same kind, the least unlike first."""
+    """Return the pairs of unlike values of unknowns of the same kind, the least unlike first.
+
+    Logarithms of rates and sizes count as these, and are exchanged among themselves.
+    """
     groups: dict[object, list[int]] = {}
+    sizes, vector = typical_sizes(problem).unknowns, vector.copy()
     for i, unknown in enumerate(problem.unknowns):
-        if unknown.kind != "noise" and problem.lower[i] >= 0:
-            same = unknown.kind, unknown.experiment, unknown.parameter.unit
+        exponential = sizes[unknown.kind, unknown.name].exponential
+        if unknown.kind != "noise" and (exponential is not None or problem.lower[i] >= 0):
+            base = None if exponential is None else exponential[1]
+            same = unknown.kind, unknown.experiment, unknown.parameter.unit, base
             groups.setdefault(same, []).append(i)
+        if exponential is not None:
+            vector[i] = math.exp(min(exponential[1] * vector[i], 700.0))
     pairs: list[tuple[float, int, int]] = []
     for members in groups.values():
         at = np.array(members)

@@ -212,7 +212,7 @@ def _at_bounds(forward: ForwardMap, end: Start) -> Start:
     high = (vector < problem.upper) & (problem.upper - vector <= reach)
     if not (low.any() or high.any()):
         return end
-    before = forward.evaluate(vector)
+    before = forward.evaluate(vector, UNDECIDED)
     if isinstance(before, Failure):
         return end
     gradient = before.jacobian.T @ before.residuals
