@@ -192,12 +192,13 @@ def _improved(forward: ForwardMap, end: Start, control: Control) -> Start:
     with interruptible(control), conditions_over_workers(forward, control):
         try:
             again = POLISH.run(forward, end.index, end.vector, control)
+            # A method's own cost may differ from that of the integrated trajectories.
+            if again.status is Status.FAILED or (end.exact and not again.exact):
+                return end
+            end = again
+            return end if control.should_stop() else _at_bounds(forward, end)
         except CutOffError:
             return end
-    # A method's own cost may differ from that of the integrated trajectories.
-    if again.status is Status.FAILED or (end.exact and not again.exact):
-        return end
-    return _at_bounds(forward, again)
 
 
 def _at_bounds(forward: ForwardMap, end: Start) -> Start:

@@ -384,3 +384,14 @@ def test_a_pole_at_the_start_is_not_taken_for_a_large_number(rate: str, engine: 
     found = ForwardMap(problem, engine).evaluate(problem.vector({"k": 2.0, "n": 0.3}))
     assert isinstance(found, Failure)
     assert "the right-hand side of y is not finite at t = 0" in str(found)
+
+
+def test_rounding_beside_a_root_of_the_time_is_no_infinite_rate() -> None:
+    """(s + t) - s - t is 2e-16 after a quarter of the first step, and 4e-17 at its end."""
+    times = np.array([5e-3, 0.1, 1.0, 4.0])
+    names: dict[str, dict[str, float]] = {"b": {}, "s": {}}
+    model = Model(ode={"m": "sqrt(t) + b*((s + t) - s - t)"})
+    problem = Problem(model, {"t": times, "m": np.ones(4)}, names, {"m": 0.0}, t0=0.0)
+    found = ForwardMap(problem).evaluate(problem.vector({"b": 1.0, "s": 4.0}))
+    assert isinstance(found, Evaluation), found
+    np.testing.assert_allclose(found.residuals + 1.0, times**1.5 / 1.5, rtol=1e-8)

@@ -254,7 +254,6 @@ FOLLOWING = 2.0 / 3.0
 """Ratio of the mean rate of a state moved by another one to its rate at the end of the step. It is
 exact for a root: the mean of s^(1/2) up to s is 2/3 of it."""
 
-
 IN_TIME = 0.02
 """Smallest power of the time since the start by which rates count as steep in the time."""
 
@@ -312,10 +311,12 @@ def first_step(
         if timed:
             quarter, whole = (at(now.states, time=start + part * step) for part in (0.25, 1.0))
             powers = [_power(*pair) for pair in zip(quarter, whole, strict=True)]
-            if min(float(power.min(initial=0.0)) for power in powers) < LEAST_POWER:
+            if any(map(_has_no_integral, (rate, moves), powers)):
                 return EngineFailure(start, UNDEFINED)
         if powers and _follows_power(powers[0], whole[0], lambda: at(now.states, time=output)[0]):
-            rate, moves = (r / (1.0 + power) for r, power in zip(whole, powers, strict=True))
+            # Powers below the least one are rounding.
+            means = [1.0 / (1.0 + np.maximum(power, LEAST_POWER)) for power in powers]
+            rate, moves = (r * mean for r, mean in zip(whole, means, strict=True))
             states, sensitivities = now.states + step * rate, now.sensitivities + step * moves
         elif rate[zero].any():
             if not np.isfinite(moves).all():
@@ -334,6 +335,11 @@ def first_step(
     if possible:
         return start + step, after
     return EngineFailure(start, UNDEFINED) if undefined else None
+
+
+def _has_no_integral(rate: Array, power: Array) -> bool:
+    """Return whether any rate is infinite at the start, and decreases too fast from there."""
+    return bool((power[~np.isfinite(rate)] < LEAST_POWER).any())
 
 
 def _follows_power(power: Array, whole: Array, later: Callable[[], Array]) -> bool:
