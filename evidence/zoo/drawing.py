@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,13 @@ class Drawn:
     truth: Mapping[str, float]  # the unknowns by key; no standard deviation of the noise
     by_hand: ByBlock  # the same problem for SciPy
     features: tuple[str, ...]
+
+    @property
+    def judge(self) -> ByBlock:
+        """The same problem for SciPy, which judges an answer also where LSODA gives up."""
+        judge = copy(self.by_hand)
+        judge.insistent = True
+        return judge
 
 
 class _Draft:

@@ -99,11 +99,10 @@ def fitted(number: int, method: str, limit: float) -> dict[str, Any]:
     if result.solutions:
         told["values"] = dict(zip(problem.keys, result.best.vector.tolist(), strict=True))
         log_likelihood = result.best.log_likelihood
-        found.by_hand.insistent = True
         reported = result.objective if log_likelihood is None else -2 * log_likelihood
         try:
-            told["measure"] = found.by_hand.measure(told["values"])
-            cost = found.by_hand.cost(told["values"])
+            told["measure"] = found.judge.measure(told["values"])
+            cost = found.judge.cost(told["values"])
             told["apart"] = abs(reported - cost) / max(abs(cost), 1.0 if problem.noise else 0.0)
         except (ArithmeticError, ValueError) as error:
             told["message"] += f" SciPy cannot judge it: {error}"

@@ -76,9 +76,8 @@ def fitted(found: Drawn, seed: int, limit: float) -> dict[str, Any]:
     }
     if result.solutions:
         told["values"] = dict(zip(problem.keys, result.best.vector.tolist(), strict=True))
-        found.by_hand.insistent = True
         try:
-            told["measure"] = found.by_hand.measure(told["values"])
+            told["measure"] = found.judge.measure(told["values"])
         except (ArithmeticError, ValueError) as error:
             told["message"] += f" SciPy cannot judge it: {error}"
     return told

@@ -191,7 +191,7 @@ def fitted(found: Drawn, seed: int, limit: float) -> dict[str, Any]:
     keys = problem.keys
     solutions = [
         {
-            "measure": found.by_hand.measure(dict(zip(keys, s.vector.tolist(), strict=True))),
+            "measure": found.judge.measure(dict(zip(keys, s.vector.tolist(), strict=True))),
             "values": dict(zip(keys, s.vector.tolist(), strict=True)),
             "intervals": dict(zip(keys, _intervals(result, s), strict=True)),
         }
