@@ -16,7 +16,7 @@ from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.common.arrays import Array
 from odefit.fitting.fit_stages import FitState
-from odefit.methods.bounded_problem import with_bounds
+from odefit.methods.bounded_problem import with_held
 from odefit.methods.estimate import Status
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
@@ -177,10 +177,8 @@ class _Walker:
     def _refitted(self, start: Array, held: int) -> tuple[float, Array]:
         if self._left <= 0 or self._control.should_stop():
             return np.inf, start
-        problem = self._forward.problem
-        bounds = np.column_stack([problem.lower, problem.upper])
-        bounds[held] = start[held]
-        forward = self._forward.of(with_bounds(problem, bounds))
+        problem = with_held(self._forward.problem, held, start[held])
+        forward = self._forward.of(problem)
         end = SingleShooting(evaluations=EVALUATIONS).run(forward, 0, start, self._control)
         self._left -= end.evaluations
         return (np.inf, start) if end.status is Status.FAILED else (end.cost, end.vector)

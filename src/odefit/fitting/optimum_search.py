@@ -14,7 +14,7 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import undetermined
 from odefit.fitting.places import Candidate
 from odefit.fitting.solutions import DISTANCE
-from odefit.methods.bounded_problem import with_bounds
+from odefit.methods.bounded_problem import with_held
 from odefit.methods.estimate import Start, Status
 from odefit.methods.local.cost_tolerance import close
 from odefit.methods.polish import Answer
@@ -179,11 +179,8 @@ class OptimumSearch:
     def _searched(
         self, forward: ForwardMap, vector: Array, index: int, most: int, held: int | None
     ) -> Start | None:
-        problem = forward.problem
         if held is not None:
-            bounds = np.column_stack([problem.lower, problem.upper])
-            bounds[held] = vector[held]
-            forward = forward.of(with_bounds(problem, bounds))
+            forward = forward.of(with_held(forward.problem, held, vector[held]))
         search = SingleShooting(evaluations=int(min(self.left, most)) + 1)
         try:
             with interruptible(self.control):

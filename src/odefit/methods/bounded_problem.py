@@ -212,6 +212,13 @@ def with_bounds(problem: Problem, bounds: Array) -> Problem:
     return bounded
 
 
+def with_held(problem: Problem, number: int, value: float) -> Problem:
+    """Return `problem` with one unknown held at a value by its bounds."""
+    bounds = np.column_stack([problem.lower, problem.upper])
+    bounds[number] = value
+    return with_bounds(problem, bounds)
+
+
 def check_bounds(owner: str, asked: Any) -> None:
     """Refuse an unusable value of the option `bounds` of the method `owner`."""
     if asked is None or asked == "propose":

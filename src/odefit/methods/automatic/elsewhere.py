@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.methods.bounded_problem import with_bounds
+from odefit.methods.bounded_problem import with_held
 from odefit.methods.estimate import Start, Status
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.running.control import Control
@@ -96,7 +96,6 @@ class HeldSearch:
         self, forward: ForwardMap, end: Array, k: int, number: int, index: int, control: Control
     ) -> Start | None:
         """Return the end of a search that holds unknown `k` at first; None where it never acts."""
-        problem = forward.problem
         values = _acting(forward, end, k)
         if not len(values):
             return None
@@ -104,9 +103,8 @@ class HeldSearch:
         turn, far = divmod(number, 2)
         place = FAR[turn % len(FAR)] * len(values) if far else (turn + 1) * (turn + 2) // 2
         point[k] = values[int(place) % len(values)]
-        bounds = np.column_stack([problem.lower, problem.upper])
-        bounds[k] = point[k]
-        begun = self.method.run(forward.of(with_bounds(problem, bounds)), index, point, control)
+        held = forward.of(with_held(forward.problem, k, point[k]))
+        begun = self.method.run(held, index, point, control)
         return _gone_on(begun, self.method, forward, control)
 
 
