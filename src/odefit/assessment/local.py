@@ -97,7 +97,7 @@ def assess_local(
     exact = tolerance.exact(*at) or (
         tolerance.squares is None and len(rows) > 0 and bool(rows.all())
     )
-    negligible = tolerance.squares is not None and evaluation.cost <= tolerance.absolute
+    negligible = tolerance.negligible(evaluation.cost)
     distance = math.sqrt(2 * max(promised, 0.0) / variance) if variance > 0 else 0.0
     norms = column_norms(jacobian)
     scaled = jacobian / np.where(norms > 0, norms, 1.0)

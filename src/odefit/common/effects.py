@@ -52,6 +52,16 @@ def column_space(jacobian: Array, sizes: Array) -> Array:
     return np.asarray(u[:, s > RANK_TOLERANCE * s[0]])
 
 
+def null_space(scaled: Array) -> Array:
+    """Return an orthonormal basis of the null space of a matrix with columns of unit length.
+
+    Its rows have the shape (n - rank, n).
+    """
+    wide = scaled.shape[0] < scaled.shape[1]  # a square matrix of the size of the data is huge
+    _, s, rows = np.linalg.svd(scaled, full_matrices=wide)
+    return np.asarray(rows[np.count_nonzero(s > RANK_TOLERANCE * s[0]) :])
+
+
 def undetermined(jacobian: Array, sizes: Array) -> BoolArray:
     """Return which unknowns change along directions that the data do not determine, shape (n,).
 
@@ -61,9 +71,6 @@ def undetermined(jacobian: Array, sizes: Array) -> BoolArray:
     norms, effective = acting(jacobian, sizes)
     lost = ~effective
     if effective.any():
-        scaled = jacobian[:, effective] / norms[effective]
-        wide = scaled.shape[0] < scaled.shape[1]  # a square matrix of the size of the data is huge
-        _, s, rows = np.linalg.svd(scaled, full_matrices=wide)
-        null = rows[np.count_nonzero(s > RANK_TOLERANCE * s[0]) :]
+        null = null_space(jacobian[:, effective] / norms[effective])
         lost[effective] = np.linalg.norm(null, axis=0) > PARTICIPATION
     return np.asarray(lost)

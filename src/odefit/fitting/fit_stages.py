@@ -115,9 +115,8 @@ class FitState:
     @property
     def unbeatable(self) -> bool:
         """True if the residuals are so small that no improvement is possible."""
-        tolerance, answer = CostTolerance.of(self.answer.forward), self.answer
-        negligible = tolerance.squares is not None and answer.evaluation.cost <= tolerance.absolute
-        return answer.start.exact or negligible
+        answer, tolerance = self.answer, CostTolerance.of(self.answer.forward)
+        return answer.start.exact or tolerance.negligible(answer.evaluation.cost)
 
     @property
     def optimal(self) -> bool:

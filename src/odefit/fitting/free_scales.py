@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.common.effects import RANK_TOLERANCE, acting
+from odefit.common.effects import acting, null_space
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
@@ -44,9 +44,7 @@ class FreeScales:
         places = np.flatnonzero(positive & acts)
         if len(places) < 2:
             return none
-        scaled = evaluation.information[:, places] / norms[places]
-        _, s, rows = np.linalg.svd(scaled, full_matrices=scaled.shape[0] < scaled.shape[1])
-        null = rows[np.count_nonzero(s > RANK_TOLERANCE * s[0]) :]
+        null = null_space(evaluation.information[:, places] / norms[places])
         if not len(null):
             return none
         directions = np.zeros((len(null), len(vector)))

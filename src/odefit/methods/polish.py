@@ -121,17 +121,12 @@ def answer_by(
         answered = _answer_at(forward, better, estimate, late)
         if isinstance(answered, Failure) and better is not end:
             answered = _answer_at(forward, end, estimate, late)
-        if end.exact and isinstance(answered, Answer) and not _exact(answered):
+        negligible = CostTolerance.of(forward).negligible
+        if end.exact and isinstance(answered, Answer) and not negligible(answered.evaluation.cost):
             finer = _answer_at(forward.with_accuracy(FINEST), end, estimate, late)
             if isinstance(finer, Answer) and finer.evaluation.cost < answered.evaluation.cost:
                 answered = finer
     return answered
-
-
-def _exact(answer: Answer) -> bool:
-    """Return whether an answer reproduces the data to rounding, as integrated at last."""
-    tolerance = CostTolerance.of(answer.forward)
-    return tolerance.squares is None or answer.evaluation.cost <= tolerance.absolute
 
 
 def _answer_at(forward: ForwardMap, end: Start, estimate: Estimate, late: bool) -> Answer | Failure:

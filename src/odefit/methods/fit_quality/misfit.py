@@ -131,8 +131,7 @@ def assess_misfit(
     within the bounds, `constrained` by more than the data, or `corroborated` by independent
     searches.
     """
-    tolerance = CostTolerance.of(forward)
-    if tolerance.squares is not None and evaluation.cost <= tolerance.absolute:
+    if CostTolerance.of(forward).negligible(evaluation.cost):
         return None
     trajectories = forward.trajectories(vector, evaluation.choice)
     measured = (

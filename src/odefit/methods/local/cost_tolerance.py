@@ -76,6 +76,10 @@ class CostTolerance:
             return -math.inf
         return 0.5 * max(RESIDUAL_ROUNDING, 10 * accuracy) ** 2 * self.squares
 
+    def negligible(self, cost: float) -> bool:
+        """Return whether a cost is that of residuals without significance."""
+        return self.squares is not None and cost <= self.absolute
+
     def exact(self, cost: float, accuracy: float, jacobian: Array, vector: Array) -> bool:
         """Return whether the data are reproduced to rounding.
 

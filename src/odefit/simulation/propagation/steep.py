@@ -317,13 +317,11 @@ def first_step(
             # Powers below the least one are rounding.
             means = [1.0 / (1.0 + np.maximum(power, LEAST_POWER)) for power in powers]
             rate, moves = (r * mean for r, mean in zip(whole, means, strict=True))
-            states, sensitivities = now.states + step * rate, now.sensitivities + step * moves
-        elif rate[zero].any():
-            if not np.isfinite(moves).all():
-                moves = at(now.states + WITHIN * step * rate)[1]
-            states, sensitivities = now.states + step * rate, now.sensitivities + step * moves
-        else:
+        elif not rate[zero].any():
             return None  # the states do not move
+        elif not np.isfinite(moves).all():
+            moves = at(now.states + WITHIN * step * rate)[1]
+        states, sensitivities = now.states + step * rate, now.sensitivities + step * moves
         for _ in zero:
             rate, moves = at(states, sensitivities, start + step)
             led = (states == 0.0) & (rate != 0.0)
