@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import Browser, Locator, Page, TimeoutError, sync_playwright
+from playwright.sync_api import Browser, ElementHandle, Error, Page, sync_playwright
 
 import odefit
 from odefit.explorer import Explorer, explore
@@ -123,12 +123,26 @@ TEXTS = ("0.5", "1e-3", "-1", "0", "1e9", "abc", "", "3,5", "0x10", "1e400", "Na
 """What is typed into fields."""
 
 
+CHOOSE = """(select, share) => {
+    const offered = [...select.options].filter((option) => !option.disabled);
+    if (offered.length === 0) return;
+    offered[Math.floor(share * offered.length)].selected = true;
+    for (const name of ["input", "change"])
+        select.dispatchEvent(new Event(name, { bubbles: true }));
+}"""
+"""Choose one of the options that a user can choose: some views offer single experiments alone.
+
+One step in the page, since an answer of the server may replace the options between two.
+"""
+
+
 class RandomUser:
     """Uses whatever is on the page, in an order that hangs on a seed."""
 
     def __init__(self, page: Page, seed: int) -> None:
         self.page = page
         self.random = random.Random(seed)
+        self.element: ElementHandle | None = None
         self.log: list[str] = []
         self.actions: list[Callable[[], None]] = [
             *[self.drag] * 4, *[self.press] * 4, *[self.type] * 3, *[self.tab] * 3,
@@ -140,6 +154,7 @@ class RandomUser:
         """Do one thing."""
         action = self.random.choice(self.actions)
         self.log.append(action.__name__)
+        self.element = None
         dialog = self.page.locator("dialog[open]")
         if dialog.count():  # everything else is out of reach meanwhile
             name = self.random.choice(["#keep-file", "#keep-file", "#write:not(:disabled)"])
@@ -151,16 +166,21 @@ class RandomUser:
             return
         try:
             action()
-        except TimeoutError:
-            # A dialog that the action before has asked for has come in between.
-            if not dialog.count():
+        except Error:
+            # A late answer of the server may have opened a dialog in front of the element,
+            # hidden the element, or replaced it.
+            if not dialog.count() and (self.element is None or self.element.is_visible()):
                 raise
 
-    def one(self, selector: str) -> Locator | None:
-        """Return one of the visible elements."""
-        found = self.page.locator(f":is({selector}):visible")
-        count = found.count()
-        return found.nth(self.random.randrange(count)) if count else None
+    def one(self, selector: str) -> ElementHandle | None:
+        """Return one of the visible elements.
+
+        The element itself, and not its number in the list: a late answer of the server may hide
+        an earlier one, and the number would then stand for another element.
+        """
+        elements = self.page.locator(f":is({selector}):visible").element_handles()
+        self.element = self.random.choice(elements) if elements else None
+        return self.element
 
     def drag(self) -> None:
         slider = self.one("input[type=range]")
@@ -217,10 +237,7 @@ class RandomUser:
     def choose(self) -> None:
         select = self.one("select")
         if select is not None:
-            # Some views offer single experiments alone: users cannot choose what is disabled.
-            offered = select.locator("option:enabled").element_handles()
-            if offered:
-                select.select_option(element=self.random.choice(offered))
+            select.evaluate(CHOOSE, self.random.random())
 
     def undo(self) -> None:
         self.page.keyboard.press(self.random.choice(["Control+z", "Control+y", "Control+Shift+z"]))
