@@ -24,6 +24,7 @@ from evidence.peers.by_scipy import Array
 from evidence.running.campaign import Option, Record, Task
 from evidence.zoo.drawing import Drawn, sampled
 from evidence.zoo.parts import PARTS, data_set_tasks
+from evidence.zoo.searching import bounded_residuals
 from odefit.assessment.parts import Trouble
 from odefit.problem import problem_from_mapping
 
@@ -36,7 +37,6 @@ UNLIKE = 0.2  # relative difference of unknowns of different optima
 FAR = 10.0  # starts lie within the truth over this and times this
 SPEEDS = (0.3, 12.0)  # other speeds of the motion from which every second start begins
 STEPS = 8  # values held between two optima
-LARGEST = 1e6  # residual, in standard deviations; squares of those that explode would overflow
 HOPEFUL = 30.0  # deviance after a short search from which a start goes on
 
 OPTIONS = (
@@ -83,14 +83,7 @@ class _Search:
 
     def residuals(self, logs: Array) -> Array:
         values = dict(zip(self.keys, np.exp(logs).tolist(), strict=True))
-        try:
-            with np.errstate(all="ignore"):
-                r = self.found.by_hand.residuals(values)
-        except (ArithmeticError, ValueError):
-            r = np.full(1, np.nan)
-        if not np.isfinite(r).all():
-            return np.full(self.found.by_hand.count, LARGEST)
-        return np.clip(r, -LARGEST, LARGEST)
+        return bounded_residuals(self.found.by_hand, values)
 
     def local(self, first: Array, most: int, held: int | None = None) -> tuple[float, Array]:
         """Return chi-square and unknowns at the end of a search, perhaps with one of them held."""

@@ -19,6 +19,7 @@ from evidence.peers.by_scipy import Array, ByHand, Run, Values, compiled, value
 WIDE = 1e4  # the search stays within the bounds, and the truth over this and times this
 FAR = 30.0  # its starts lie within the truth over this and times this
 MODES = 500  # changes of modes after which a simulation is given up
+LARGEST = 1e6  # residual, in standard deviations; squares of those that explode would overflow
 
 
 class ByBlock(ByHand):
@@ -119,6 +120,21 @@ def _guard(code: Any, here: Mapping[str, Any], name: str) -> Any:
     return guard
 
 
+def bounded_residuals(by_hand: ByBlock, values: Values, size: float = 1.0) -> Array:
+    """Return residuals over `size` for a search, none above :data:`LARGEST`.
+
+    They are all so large where a trajectory cannot be integrated.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            found = by_hand.residuals(values) / size
+    except (ArithmeticError, ValueError):
+        found = np.full(1, np.nan)
+    if not np.isfinite(found).all():
+        return np.full(by_hand.count, LARGEST)
+    return np.clip(found, -LARGEST, LARGEST)
+
+
 def searched(
     by_hand: ByBlock, truth: Values, starts: int, random: np.random.Generator
 ) -> dict[str, Any]:
@@ -142,12 +158,7 @@ def searched(
     size = math.sqrt(float(np.sum(by_hand.residuals(truth) ** 2)) / by_hand.count)
 
     def residuals(logs: Array) -> Array:
-        try:
-            with np.errstate(all="ignore"):
-                found = by_hand.residuals(named(logs)) / size
-        except (ArithmeticError, ValueError):
-            found = np.full(1, np.nan)
-        return found if np.isfinite(found).all() else np.full(by_hand.count, 1e3)
+        return bounded_residuals(by_hand, named(logs), size)
 
     def local(first: Array, evaluations: int, jacobian: Any) -> tuple[float, Array]:
         ended = least_squares(

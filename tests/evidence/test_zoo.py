@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from evidence.running.campaign import Record
 from evidence.zoo.drawing import BLOCKS, drawn
 from evidence.zoo.fits import fitted, tables, tasks
-from evidence.zoo.searching import searched
+from evidence.zoo.searching import bounded_residuals, searched
 from odefit.problem import problem_from_mapping
 
 EXACT = (0, 1, 9, 11, 13, 14, 34, 80, 115, 150)
@@ -54,6 +56,13 @@ def test_a_reference_is_no_worse_than_the_truth_and_odefit_finds_it(number: int)
     best = searched(found.by_hand, found.truth, 1, np.random.default_rng(1))
     assert best["best"] <= best["from truth"] <= found.by_hand.measure(found.truth) + 1e-9
     assert fitted(number, "automatic", 20.0)["measure"] <= best["best"] + 0.05
+
+
+def test_residuals_that_explode_and_those_that_are_missing_are_bounded() -> None:
+    """Squares of residuals of 1e200 overflow, which SciPy's search does not survive."""
+    for residual, bounded in ((1e200, 1e6), (-1e200, -1e6), (math.nan, 1e6), (3.0, 1.5)):
+        by_hand: Any = SimpleNamespace(count=2, residuals=lambda _, r=residual: np.full(2, r))
+        assert bounded_residuals(by_hand, {}, 2.0).tolist() == [bounded, bounded]
 
 
 @pytest.mark.parametrize("number", [17, 20])
