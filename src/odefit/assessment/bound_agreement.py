@@ -77,8 +77,8 @@ def _with_objective(answer: Answer) -> Answer:
 def contradiction(bounds: Certificate, answer: Answer) -> str:
     """Return a sentence on a contradiction between an objective and its bounds; empty without one.
 
-    Bounds of a discretised problem, or of a box without the answer, do not apply to it. Errors of
-    the integration within its tolerance are allowed for.
+    Bounds of a discretised problem, or of a box without the answer, do not apply to it. Integration
+    errors within the tolerance are no contradiction.
     """
     start = answer.start
     if bounds.discretised or start.nodes is not None or not _within(bounds, answer):

@@ -1,9 +1,9 @@
 """A proved confidence region, and the refutation of a model, from bounds of its objective.
 
 All values whose objective exceeds the least one by at most the limit of profiles belong to the
-region (the likelihood ratio). Branch and bound proves of boxes that none of their values do. So the
-projection of the other boxes on an unknown holds the whole interval by profile likelihood, from
-whatever start that is computed.
+region (the likelihood ratio). Branch and bound proves that certain boxes hold none of these values.
+So the projection of the other boxes on an unknown contains its whole interval by profile
+likelihood, whatever the starts of the profile.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SAME = 1e-3
 def region_goal(
     deviance: Deviance, limit: float, profiles: ProfilesData, starts: Sequence[Start]
 ) -> RegionGoal:
-    """Return what fits according to the limit of the profiles, and what is known to fit.
+    """Return the limit of values that fit, as for profiles, and values known to fit.
 
     Raises InputError if the deviance is not a difference of sums of squares.
     """

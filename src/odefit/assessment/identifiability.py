@@ -115,7 +115,7 @@ class Identifiability:
         Unknowns whose standard error is larger than their value (or than the width of their
         bounds), at every point.
     sometimes
-        The number of points at which an unknown is determined, where that is not all.
+        The number of points at which an unknown is determined, if it is not at all of them.
     directions
         The directions that are not determined, in words; empty if there are more than
         :data:`MAX_DIRECTIONS`.
@@ -143,8 +143,9 @@ class Identifiability:
     def confirmed(self) -> bool:
         """True if two points agree on the largest rank, or there is only one point.
 
-        The rank is the same at almost every point. Where a single one of several reaches the
-        largest, rounding or a poor point hides directions at the others, and perhaps there as well.
+        The rank is the same at almost every point. If only one of several points reaches the
+        largest rank, rounding or poor points hide directions at the others, and perhaps at this
+        point as well.
         """
         ranks = [p.rank for p in self.usable]
         return len(ranks) < 2 or ranks.count(max(ranks)) > 1
@@ -268,8 +269,8 @@ def _without_priors(forward: ForwardMap) -> ForwardMap:
 def _complete(findings: list[PointFinding], scatter: set[int], rows: int) -> bool:
     """Tell whether further points would show nothing new.
 
-    Every unknown was determined at some point; or every one has an effect, and the rank is that of
-    so many rows: no other point has a higher one.
+    Either every unknown was determined at some point, or every unknown has an effect and the rank
+    equals the number of rows, which no other point can exceed.
     """
     usable = [p for p in findings if p.failure is None]
     if not usable:

@@ -1,4 +1,4 @@
-"""Is the answer a local optimum of the true (integrated) trajectories?"""
+"""The test whether an answer is a local optimum on the true (integrated) trajectories."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ OPTIMALITY_TOLERANCE = 1e-3
 optimum."""
 
 CHANGES = (1e-2, 1e-1, 1.0)
-"""Changes of unknowns, relative to their sizes, that have to gain nothing where the data leave a
-direction open: as a Hill exponent grows without end, the model promises what no step keeps."""
+"""Changes of unknowns, relative to their sizes, that must not lower the cost along a direction that
+the data do not determine. For example, along a Hill exponent that grows without bound the local
+model promises a decrease that no step achieves."""
 
-MOST_OPEN = 10  # largest number of such directions that are looked at
+MOST_OPEN = 10  # largest number of such directions that are examined
 
 BEYOND = 1e-6  # step across a kink, relative to the sizes of the unknowns, at most
-BEGINNING = 1e-3  # and relative to the step that the derivatives before it promise a gain of
+BEGINNING = 1e-3  # the same, relative to the step for which derivatives promise a gain
 
 KINK_TOLERANCE = 1e-2
-"""Distance to the minimum along a kink, in standard errors, that counts as none: searches end there
-as their steps become negligible."""
+"""Distance to the minimum along a kink, in standard errors, that counts as zero: searches end there
+because their steps become negligible."""
 
-MOST_SIDES = 8  # largest number of sides of a kink, or of several that meet, that are looked at
+MOST_SIDES = 8  # largest number of sides of a kink, or of several that meet, that are examined
 
 LEVEL = (
     "A local optimum on the integrated trajectories, as far as the data determine one: in "
@@ -68,10 +69,10 @@ def assess_local(
     minimum of the local quadratic model is measured by the decrease that it promises: root(2
     decrease), over the residual standard deviation. In that unit it is the length of the remaining
     step in standard errors (the norm of the projected gradient in the metric of the covariance). An
-    answer whose residuals are zero to the accuracy of the integration is an optimum, and so is one
-    where the promised decrease is below what that accuracy makes of the objective, or where it is
-    promised along directions alone that the data leave open and that keep nothing of it, or in a
-    kink from which it rises on both sides.
+    answer is also an optimum in the following cases. Its residuals are zero to the accuracy of the
+    integration. The promised decrease is below the error of the objective at that accuracy. The
+    decrease is promised only along directions that the data do not determine, and fails there. Or
+    the answer lies in a kink from which the objective rises on both sides.
     """
     problem = forward.problem
     scaling = Scaling.of(problem)
@@ -80,7 +81,7 @@ def assess_local(
     if tolerance.squares is None:
         rows = noiseless_rows(forward, vector, evaluation.choice)
         sure[: len(rows)] = rows
-    # What values without noise determine is known, and they have no say in anything else.
+    # Values without noise determine their unknowns exactly, and carry no other information.
     free = ~np.any(evaluation.jacobian[sure] != 0.0, axis=0)
     jacobian = (evaluation.jacobian * scaling.derivative(vector))[~sure][:, free]
     promised = promised_decrease(

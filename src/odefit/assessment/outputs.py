@@ -61,9 +61,9 @@ def noise_sds(
 ) -> Array | None:
     """Return the standard deviations of measurements at any times, shape (k,); None if unknown.
 
-    They are on the scale of their noise. Where the data have a column of them, those between the
-    measurements are interpolated. `predicted` holds the observables at `times` by name, and
-    whatever else in the noise changes in time.
+    They are on the scale of their noise. If the data have a column of them, values between the
+    measurements are interpolated. `predicted` holds the observables at `times` by name, and all
+    other time-dependent quantities in the noise.
     """
     problem = forward.problem
     series = condition.series.get(name)
@@ -75,7 +75,7 @@ def noise_sds(
     unknown = [i for i, u in enumerate(problem.unknowns) if u.key == noise.unknown(name)]
     measured = (c.series[name] for c in problem.conditions if name in c.series)
     if not noise.known and any(one.sds is not None for one in measured):
-        return None  # the data alone say how measurements scatter, of those that they have
+        return None  # the data give the scatter of the existing measurements alone
     if noise.spread == "estimate" and not unknown:
         return None
     values = np.abs(predicted[name].array(len(times)))

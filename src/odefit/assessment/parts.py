@@ -20,10 +20,10 @@ from odefit.methods.fit_quality.goodness_verdict import Goodness as Goodness
 
 
 class Trouble(StrEnum):
-    """The reason why an unknown has no standard error, or one to be taken with care.
+    """The reason why an unknown has no standard error, or an unreliable one.
 
-    The value is what files hold. A member equals the text of its value, so that users may compare
-    with either.
+    Files hold the value. A member equals the text of its value, so that users may compare with
+    both.
     """
 
     NO_EFFECT = "no effect"
@@ -53,10 +53,10 @@ class Local:
     Attributes
     ----------
     optimal
-        Whether first-order conditions hold: the step to the minimum of the local quadratic model
-        is below `tolerance`, in standard errors, or gains less than the errors of the
-        integration are, or nothing along directions that the data leave open, or the residuals are
-        zero to these errors, or the objective has a kink there and rises on both sides.
+        Whether first-order conditions hold: the step to the minimum of the local quadratic model is
+        below `tolerance`, in standard errors. It also holds if the step gains less than integration
+        errors, or only along directions that the data do not determine; if the residuals are zero
+        up to these errors; or if the objective has a kink there and rises on both sides.
     gradient
         Norm of the projected gradient in the units of the residuals (root of the decrease
         that the local quadratic model still promises, over that of the objective).
@@ -78,7 +78,7 @@ class Local:
 
 @dataclass(frozen=True)
 class Continuity:
-    """The reading of a trajectory through nodes.
+    """The continuity of a trajectory through nodes.
 
     Attributes
     ----------
@@ -183,7 +183,8 @@ class Refutation:
     degrees_of_freedom
         The number of measurements and priors less that of the unknowns.
     p
-        The probability of so large a chi-square if the model and the standard deviations are right.
+        The probability of a chi-square at least as large if model and standard deviations are
+        right.
     level
         The level of confidence at which the model is refuted, e.g. 0.95.
     assumed
@@ -268,8 +269,8 @@ class Uncertainty:
     sentence
         All this in words.
     treatment
-        What has become of standard errors and intervals where the goodness of fit is bad, or where
-        noise that is correlated in time was allowed for.
+        The treatment of standard errors and intervals for a bad goodness of fit, or for noise that
+        is correlated in time.
     degrees_by_key
         By key, degrees of freedom where the noise is estimated, since observables with noise of
         their own carry different information on each unknown. For the factor of a standard
@@ -278,7 +279,7 @@ class Uncertainty:
         By key, estimated noise parameters corrected for the unknowns that were fitted beside
         them: S/(n - p) instead of S/n. The estimate is the maximum of the likelihood.
     notes
-        By key, why there is no interval or why it is not to be trusted, where `trouble` is not
+        By key, the reason why there is no interval or why it is unreliable, if `trouble` is not
         enough.
     """
 

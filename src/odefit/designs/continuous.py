@@ -50,8 +50,8 @@ def optimal_weights(
         support, weights = best.support, best.weights
     assert best is not None
     if best.excess > tolerance and of_one_quantity(aims):
-        # The best design of one quantity may leave other directions open, where the criterion has
-        # a kink; for one quantity it is the criterion E.
+        # The best design of one quantity may leave other directions undetermined. The criterion has
+        # a kink there, and for one quantity it equals the criterion E.
         other = by_cutting_planes(atoms, aims[0], effort, best.support, best.weights)
         return min(best, other, key=lambda weights: weights.excess)
     return best
@@ -63,7 +63,7 @@ def of_one_quantity(aims: Aims) -> bool:
 
 
 def _first(atoms: Atoms, effort: float) -> tuple[IntArray, Array]:
-    """Return a design of the most informative candidates that determines all that can be."""
+    """Return a design of the most informative candidates that determines all it can."""
     n = atoms.rows.shape[-1]
     total = atoms.information(np.full(atoms.count, effort / atoms.count))
     ridge = regular(total) - total + 1e-6 * np.einsum("sii->si", total)[:, :, None] * np.eye(n)

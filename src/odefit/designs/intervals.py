@@ -17,7 +17,8 @@ from odefit.designs.request import Request
 from odefit.problem.problem import Problem
 
 OUTSIDE = 1e-6
-"""Part of a gradient outside the determined directions above which a quantity has no error."""
+"""Part of a gradient outside the determined directions above which a quantity has no finite
+error."""
 
 
 class Determined:
@@ -32,7 +33,7 @@ class Determined:
             return
         self._norms = column_norms(rows)
         self._units = np.where(self._norms > 0, self._norms, 1.0)
-        # Only what the rows determine depends on their number: n of them tell it all.
+        # The triangular factor of the rows, of n rows, has the same information.
         scaled = rows / self._units
         if len(scaled) > scaled.shape[1]:
             scaled = np.linalg.qr(scaled)[1]

@@ -207,14 +207,16 @@ class Rivalry:
     Attributes
     ----------
     models
-        Their names, that which is taken to be right first.
+        Their names; the first model is assumed to be right.
     distance
         The distance of the closest curves of the second model from those of the first, in standard
         deviations of the noise: the square root of the smallest sum of squares.
     reverse
-        The same of the first model from the second, if that is right; NaN if it is not known.
+        The same distance of the first model from the second, if the second is right; NaN if
+        unknown.
     predictions
-        What each model predicts of each measurement, in the order of measurements and observables.
+        The prediction of each model for each measurement, in the order of measurements and
+        observables.
     closest
         The unknowns of the second model that are closest to the first, by name.
     curves

@@ -202,7 +202,7 @@ class Refinement:
         )
         if judgement.excess <= max(10 * weights.excess, TOLERANCE):
             return checked, judgement
-        # Where a design leaves directions open, points that are close may be needed apart.
+        # If a design leaves directions undetermined, close points may both be needed.
         apart, other = self._judged(pool, points, shares_of_points, weights, aims, effort, 0.0)
         if other.excess < judgement.excess:
             checked, judgement = apart, other

@@ -23,7 +23,7 @@ from odefit.problem.binding import dynamic_unknowns
 from odefit.problem.problem import Problem
 
 SAME = 1e-12
-"""Relative difference of unknowns up to which two solutions predict the same of an experiment."""
+"""Relative difference of unknowns up to which two solutions predict the same for an experiment."""
 
 
 @dataclass(frozen=True)

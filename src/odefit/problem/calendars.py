@@ -1,4 +1,4 @@
-"""Calendars: the dates of times, where the date of t = 0 is known."""
+"""Calendars: the dates of times, if the date of t = 0 is known."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Calendar:
         return SECONDS[unit_of(self.unit) or "d"]
 
     def date(self, time: float) -> datetime.datetime | None:
-        """Return the date of a time, to the millisecond; None where it is beyond all calendars."""
+        """Return the date of a time, to the millisecond; None beyond the range of calendars."""
         try:
             return self.origin + datetime.timedelta(seconds=round(time * self.seconds, 3))
         except (OverflowError, ValueError):  # infinite times are among these
@@ -52,7 +52,7 @@ class Calendar:
 
 
 def calendar_of(problem: Problem, condition: Condition) -> Calendar | None:
-    """Return the calendar of an experiment; None where its times are mere numbers."""
+    """Return the calendar of an experiment; None if its times are mere numbers."""
     return None if condition.origin is None else Calendar(condition.origin, problem.time_unit)
 
 
@@ -65,8 +65,8 @@ def date_column(problem: Problem, condition: Condition, times: Array) -> dict[st
 def as_times(times: Any, problem: Problem, condition: Condition) -> Array:
     """Return times that a user gives for an experiment, numbers or dates, as numbers.
 
-    Dates are those of :func:`odefit.problem.inputs.dates.moment`. Raises InputError: something is
-    neither, or a date where the times of the experiment are numbers.
+    Dates are those of :func:`odefit.problem.inputs.dates.moment`. Raises InputError for any other
+    value, and for a date if the experiment's times are numbers.
     """
     listed = _listed(times)
     dates = [moment(value) for value in listed]

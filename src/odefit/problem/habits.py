@@ -91,7 +91,7 @@ INTERPOLATIONS: Mapping[str, str] = {
 
 
 def interpolation_hint(value: Any, known: tuple[str, ...]) -> str:
-    """Return what to write instead of an interpolation that is unknown."""
+    """Return the remedy for an unknown interpolation."""
     if not isinstance(value, str):
         return ""
     meant = INTERPOLATIONS.get(value.strip().lower())

@@ -213,7 +213,7 @@ def _bounds(table: Mapping[Any, Any]) -> str:
 
 
 def _written(value: object) -> str:
-    """Return a value as a problem file has it; VALUE for one that a file cannot have here."""
+    """Return a value in the notation of problem files; VALUE if it has none."""
     if _is_number(value):
         return f"{value:.6g}"
     if isinstance(value, str) and value.isprintable() and len(value) <= MAX_SHOWN_LENGTH:

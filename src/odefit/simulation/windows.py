@@ -1,9 +1,9 @@
-"""Windows of a trajectory, integrated by another engine from the values of the first one.
+"""Windows of a trajectory, which another engine integrates from the first engine's values.
 
-An input with ten thousand knots has as many parts, each of which an engine of another family begins
-anew, in a tenth of a millisecond or more. A second opinion then looks at windows of the trajectory,
-spread over all of it. Each window begins with the first engine's own values, so that an error of
-its method shows in all of them, and an error at one place in the window of that place alone.
+An input with ten thousand knots makes as many parts. An engine of another family restarts at each
+of them, which takes a tenth of a millisecond or more. A second opinion then examines windows spread
+over the whole trajectory. Each window begins with the first engine's values. So an error of that
+engine's method shows in all windows, and an error at one place shows in its window alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from odefit.simulation.engines.segments import Segment, part_of, segment_between
 from odefit.simulation.forward import ForwardMap
 from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
-MANY_PARTS = 2_000  # parts of a segment from which on only windows of it are integrated
+MANY_PARTS = 2_000  # least number of parts of a segment for which only windows are integrated
 WINDOWS, PARTS = 8, 64  # number of windows, and of parts in each
 
 
@@ -28,8 +28,8 @@ def through_windows(
 ) -> Trajectory | None:
     """Return a trajectory whose windows the engine of `other` has integrated.
 
-    It is None where the condition, which has this number, has events or fewer than
-    :data:`MANY_PARTS` parts, or where a window cannot be integrated.
+    Returns None if the condition, given by its number, has events or fewer than :data:`MANY_PARTS`
+    parts, or if a window cannot be integrated.
     """
     condition, field = other.problem.conditions[number], other.field
     times = used.times[used.times > condition.t0]
@@ -57,7 +57,7 @@ def through_windows(
 
 
 def _window(whole: Segment, first: int) -> Segment:
-    """Return the part of a segment from one of its times on, with a number of parts."""
+    """Return a part of a segment that begins at one of its times and has a number of parts."""
     start = whole.start if first == 0 else float(whole.times[first - 1])
     knots = whole.breakpoints[whole.breakpoints > start]
     end = knots[PARTS - 1] if len(knots) >= PARTS else whole.times[-1]

@@ -30,8 +30,8 @@ class Chains:
     Attributes
     ----------
     order, distances
-        The order of the values of a part, and their distances in time in it, infinite where a value
-        depends on none before it, shape (m,).
+        The order of the values of a part, and their distances in time in it, infinite for a value
+        without predecessor, shape (m,).
     times
         The grid of correlation times, increasing, shape (g,).
     true

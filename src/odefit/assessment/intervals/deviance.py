@@ -82,9 +82,9 @@ class Deviance:
         return cls(evaluation.cost, 1.0, count - taken, count)
 
     def with_noise_held(self, minimum: float) -> Deviance:
-        """Return the deviance where the noise does not follow, from another minimum of the cost.
+        """Return the deviance with the noise held, from another minimum of the cost.
 
-        Its roots are those of this one for a noise that is one standard deviation.
+        If the noise is one standard deviation, its roots are those of this deviance.
         """
         variance = self.variance
         if self.estimated:

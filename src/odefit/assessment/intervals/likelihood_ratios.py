@@ -1,9 +1,9 @@
 """The distribution of the likelihood ratio of nested models, also for few measurements.
 
-With noise that is given it is chi-square. Where standard deviations are estimated, few measurements
-make larger ratios likely: with one standard deviation the ratio is a function of the F statistic,
-and with several of them, or noise that is not normal, it comes from simulated fits of the
-linearised model (:mod:`odefit.assessment.intervals.simulated_fits`).
+If the noise is given, it is chi-square. If standard deviations are estimated, few measurements make
+larger ratios likely: with one standard deviation the ratio is a function of the F statistic, and
+with several of them, or noise that is not normal, it comes from simulated fits of the linearised
+model (:mod:`odefit.assessment.intervals.simulated_fits`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 
 
 class TestKind(Enum):
-    """The distribution that a test of nested models takes."""
+    """The distribution of the statistic of a test of nested models."""
 
     __test__ = False  # pytest must not collect it
 
@@ -51,9 +51,9 @@ def ratio_test(
     larger, vector
         The larger model and its best values, shape (n,).
     held
-        The unknowns that the smaller model has fixed, by number; empty where that is not known.
+        The numbers of the unknowns that the smaller model fixes; empty if they are not known.
     more
-        The number of parameters that the larger model has more.
+        The number of additional parameters of the larger model.
     statistic
         The difference of -2 log L.
     """

@@ -1,4 +1,4 @@
-"""Functions with a penalty on roughness: which smoothness the data support, and how surely.
+"""Functions with a penalty on roughness: the smoothness that data support, and its uncertainty.
 
 The differences z of such a function have a normal prior with standard deviations
 s_i = exp(C_i rho): one for all, or log-linear in the place. In the linearised model the likelihood
@@ -30,8 +30,8 @@ STEP = 0.5
 """Distance of the grid in the logarithm of the standard deviation."""
 
 LEAST_EFFECTIVE = 0.1
-"""Number of differences that the data determine at the smoothest function of the grid. Those that
-are smoother still are the same straight line."""
+"""Number of differences that the data determine at the smoothest function of the grid. Even
+smoother functions are the same straight line."""
 
 LOWER = 8.0
 """Fall of the log-likelihood at which the grid ends towards rough functions."""
@@ -90,12 +90,12 @@ class Differences:
         return 0.5 * float(twice), covariance, shift
 
     def weight(self, level: float, tilt: float) -> tuple[float, Array, Array]:
-        """Return the same of a level and a tilt, with the prior of the tilt."""
+        """Return the :meth:`likelihood` of a level and a tilt, with the prior of the tilt."""
         likelihood, covariance, shift = self.likelihood(level + tilt * self.along)
         return likelihood - 0.5 * (tilt / TILT_SD) ** 2, covariance, shift
 
     def effective(self) -> float:
-        """Return how many of the differences the data determine, as a sum of shares."""
+        """Return the number of differences that the data determine, as a sum of shares."""
         inverse, _ = _inverse(self.data + np.diag(np.exp(-2 * self.logarithms)))
         return float(np.trace(inverse @ self.data))
 
@@ -134,7 +134,9 @@ class Differences:
         return 2.0 * (with_tilt + float(without.fun))
 
     def spread(self) -> Array:
-        """Return what the uncertain smoothness adds to the covariance of z, shape (q, q)."""
+        """Return the contribution of the uncertain smoothness to the covariance of z, shape (q,
+        q).
+        """
         points = list(self._grid())
         weights = np.array([w for w, _, _ in points])
         weights = np.exp(weights - weights.max())
@@ -177,9 +179,9 @@ class Differences:
 def differences_of(
     problem: Problem, vector: Array, information: Array, name: str, expansion: Expansion
 ) -> Differences | None:
-    """Return the differences of a function; None where it has none with a prior.
+    """Return the differences of a function; None if none has a prior.
 
-    `information` are rows whose squares are the Fisher information, priors among them.
+    `information` are rows whose squares are the Fisher information, including that of priors.
     """
     by_name = dict(zip(expansion.penalised, expansion.along, strict=True))
     differences = [
@@ -217,8 +219,7 @@ def differences_of(
 def smoothness_rows(problem: Problem, vector: Array, information: Array) -> Array:
     """Return rows, shape (k, n), whose squares the unknown smoothness adds to the covariance.
 
-    The rows of all functions whose smoothness the likelihood of the data chose; no rows where there
-    is no such function.
+    They cover all functions whose smoothness was chosen by likelihood; there may be no rows.
     """
     rows = [np.zeros((0, len(vector)))]
     for name, expansion in problem.given.unknown_functions.items():

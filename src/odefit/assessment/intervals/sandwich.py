@@ -39,7 +39,7 @@ WITHOUT = 2.0
 
 @dataclass(frozen=True, eq=False)
 class ObservableNoise:
-    """The noise of an observable as its residuals show it.
+    """The noise of an observable, estimated from its residuals.
 
     Attributes
     ----------
@@ -90,8 +90,8 @@ def with_correlated_noise(
 ) -> Uncertainty:
     """Return the uncertainty with errors and intervals for noise that is correlated in time.
 
-    They stay as they are, with the reason, where noise is not normal, where some of its standard
-    deviations are expressions, and where residuals are too few.
+    They are unchanged, and the reason is given, if noise is not normal, if some of its standard
+    deviations are expressions, or if there are too few residuals.
     """
     reason = _unsuitable(forward, uncertainty)
     noises = [] if reason else _noises(forward, vector, evaluation)
@@ -166,7 +166,7 @@ def _chains(times: Sequence[Array]) -> Chains:
 def _most_likely(chains: Chains, basis: Array, residuals: Array) -> int:
     """Return the number of the time of the highest restricted likelihood of residuals.
 
-    It depends only on what no change of the unknowns along `basis`, shape (m, rank), explains.
+    It depends only on the part of residuals outside the span of `basis`, shape (m, rank).
     """
     costs = []
     for number in range(len(chains.times)):

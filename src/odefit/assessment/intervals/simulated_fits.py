@@ -45,7 +45,7 @@ LEAST_SAMPLES = 200
 """Smallest useful number of simulated fits."""
 
 MOST_WORK = 5e7
-"""Fits times measurements times the operations for each of them, as far as fits may differ."""
+"""Largest product of the numbers of fits, of measurements, and of operations for each."""
 
 ELEMENTWISE = 40
 """Operations for each measurement of a fit, besides the squares of the unknowns."""

@@ -63,8 +63,8 @@ def assess_uncertainty(
     Where the noise is estimated, variances, quantiles and the intervals of the noise parameters
     allow for the degrees of freedom that the fit has used up, see
     :mod:`odefit.assessment.intervals.degrees_of_freedom`; with noise that is not normal, see
-    :mod:`odefit.assessment.intervals.small_samples`. `conditions` equations hold beside the data:
-    the directions that they determine were not fitted.
+    :mod:`odefit.assessment.intervals.small_samples`. `conditions` is the number of equations
+    besides the data, whose directions were not fitted.
     """
     problem = forward.problem
     n = len(vector)
@@ -256,7 +256,7 @@ def singular_directions(scaled: Array) -> tuple[Array, Array, BoolArray, Array]:
     The results are singular values, shape (n,), right singular vectors as rows, which of these
     directions are determined, and the share of each unknown in the undetermined ones.
     """
-    # All right vectors are wanted, and of the left ones, a square of the measurements, none.
+    # All right singular vectors are needed, but no left ones, a square matrix of measurements.
     _, s, vt = np.linalg.svd(scaled, full_matrices=scaled.shape[0] < scaled.shape[1])
     s = np.concatenate([s, np.zeros(scaled.shape[1] - len(s))])
     determined = s > RANK_TOLERANCE * s[0]
@@ -266,7 +266,7 @@ def singular_directions(scaled: Array) -> tuple[Array, Array, BoolArray, Array]:
 def is_weak(unknown: Unknown, value: float, error: float) -> bool:
     """Tell whether a standard error exceeds the value of a positive unknown, or its bounds' width.
 
-    There is nothing weak about an unknown without a standard error.
+    It is False for an unknown without a standard error.
     """
     parameter = unknown.parameter
     positive = parameter.lower >= 0 or parameter.scale == "log10"
@@ -275,7 +275,7 @@ def is_weak(unknown: Unknown, value: float, error: float) -> bool:
 
 
 def _fewest(degrees: Array, good: IntArray, freedom: NoiseFreedom) -> float:
-    """Return the fewest degrees of freedom of any unknown that acts not on the noise alone."""
+    """Return the fewest degrees of freedom of any unknown that acts on more than the noise."""
     others = np.setdiff1d(good, freedom.unknowns)
     return float(degrees[others].min()) if len(others) else freedom.degrees
 
@@ -357,10 +357,11 @@ def intervals_of_bad_fit(
 ) -> Uncertainty:
     """Return the uncertainty as the user requests for a bad goodness of fit.
 
-    Elsewhere nothing changes. ``"scaled"`` takes standard errors times the root of the reduced
-    chi-square, with as many degrees of freedom as that (R. T. Birge, Physical Review 40, 1932,
-    207-227); ``"withheld"`` takes none. The sandwich (:mod:`odefit.assessment.intervals.sandwich`)
-    needs no bad fit, and has no part here.
+    A good fit changes nothing. ``"scaled"`` multiplies standard errors by the root of the reduced
+    chi-square, whose degrees of freedom then apply (R. T. Birge, Physical Review 40, 1932,
+    207-227); ``"withheld"`` removes them. The sandwich
+    (:mod:`odefit.assessment.intervals.sandwich`) does not depend on the goodness of fit, and is
+    applied elsewhere.
     """
     if goodness is None or not goodness.bad or choice in ("as-is", "sandwich"):
         return uncertainty

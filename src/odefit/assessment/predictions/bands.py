@@ -32,14 +32,12 @@ class Band:
 
     `values`, shape (k,), are those at the estimate, with standard `errors`, NaN where the data do
     not determine them. `confidence` and `prediction` are the ends of the bands, shape (2, k); the
-    latter is NaN without a noise model. `cut` tells that a linear band was cut at zero, which the
-    equations keep the values above. `lacking` has the reasons where ends are missing, with the
-    unknowns that are `undetermined`, and those `at_bounds` along with which values move; those
-    `widening` a band are at a bound, too. `errorless` has the reasons where errors alone are
-    missing.
-
-    Where several solutions fit, the band is over all of them, the curve is that of the best, and
-    `others`, shape (m, k), are those of the rest; `mixed` tells that their weights count.
+    latter is NaN without a noise model. `cut` is set if a linear band was cut off at zero, because
+    the equations keep the values nonnegative. `lacking` has the reasons for missing ends, with the
+    `undetermined` unknowns and those `at_bounds` that move the values; unknowns `widening` a band
+    are at a bound, too. `errorless` has the reasons if only errors are missing. If several
+    solutions fit, the band covers all of them, the curve is that of the best, and `others`, shape
+    (m, k), are those of the rest; `mixed` is set if the band weights them.
     """
 
     name: str
@@ -64,9 +62,9 @@ class Band:
 
 @dataclass(frozen=True)
 class Interval:
-    """The interval of a number: its ends are NaN where the data do not determine them.
+    """The interval of a number: its ends are NaN if the data do not determine them.
 
-    `lacking` and `undetermined` tell why, as those of :class:`Band`.
+    `lacking` and `undetermined` give the reason, as in :class:`Band`.
     """
 
     value: float

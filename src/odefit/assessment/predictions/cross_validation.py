@@ -47,7 +47,7 @@ class Fold:
     """One part left out: its measurements and their prediction by a fit of the rest.
 
     `residuals` are measured minus predicted, in standard deviations of the noise, shape (n,);
-    `vector` has the estimates of the rest. `failure` says why they are missing.
+    `vector` has the estimates of the rest. `failure` is the reason if they are missing.
     """
 
     name: str
@@ -68,11 +68,11 @@ class CrossValidationData:
     Attributes
     ----------
     by
-        What was left out.
+        The kind of the omitted parts.
     folds
         The parts, in their order; none if the work ended before the first fit.
     mean_square
-        The mean square of residuals of what was left out, in standard deviations of the noise.
+        The mean square of residuals of the omitted parts, in standard deviations of the noise.
     fitted
         The same of the residuals of the fit of all data, by their degrees of freedom; NaN without
         any.
@@ -303,7 +303,7 @@ def _summed(
     evaluation = forward.evaluate(vector, UNDECIDED)
     assert not isinstance(evaluation, Failure)
     rows = np.concatenate([evaluation.residuals[block.rows] for block in forward.series_rows])
-    # As a validation has it, so that the figures of both can be compared.
+    # As in a validation, so that the figures of both can be compared.
     left = len(rows) - len(vector)
     square = float(rows @ rows) / left if left > 0 else math.nan
     unit = 1.0 if forward.given_noise or not square > 0 else math.sqrt(square)

@@ -1,4 +1,4 @@
-"""Obstacles to predictions one step ahead: runs that cannot begin anew at each measurement."""
+"""Obstacles to predictions one step ahead: runs that cannot restart at each measurement."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NoOneStep:
 
 
 def obstacle_of(problem: Problem, condition: Condition) -> NoOneStep | None:
-    """Return why a run cannot begin anew at each measurement; None if it can."""
+    """Return the reason why a run cannot restart at each measurement; None if it can."""
     states = set(problem.model.states)
     noises = {name: problem.noise.get(name, Noise()) for name in condition.series}
     changed = _not_followed(condition, states)
@@ -73,7 +73,7 @@ def obstacle_of(problem: Problem, condition: Condition) -> NoOneStep | None:
 
 
 def _not_followed(condition: Condition, states: Collection[str]) -> list[str]:
-    """Return the names that events change to values of states, and those on which others depend."""
+    """Return names that events set by states, or on which other scalars depend."""
     known = condition.scalars.keys()
     changed = {
         name: value

@@ -105,10 +105,10 @@ class _Filtered:
 def one_step_ahead(measured: Problem, vector: Array, unit: float) -> OneStep | NoOneStep:
     """Return predictions one step ahead of the measurements of a problem.
 
-    `vector` has the unknowns, `unit` multiplies the standard deviations of the noise. A reason is
-    returned where a filter of this kind does not apply: with noise that is not normal, censored
-    values, algebraic equations, events that are triggered or give constants new values by states,
-    steady states, very many times, and where the model cannot be integrated.
+    `vector` has the unknowns, `unit` multiplies the standard deviations of the noise. Returns the
+    reason if such a filter does not apply: with noise that is not normal, censored values,
+    algebraic equations, triggered events, events that set constants by states, steady states, very
+    many times, or a model that cannot be integrated.
     """
     for condition in measured.conditions:
         obstacle = obstacle_of(measured, condition)

@@ -81,8 +81,8 @@ class LinearBands:
 
     Unknowns at a bound are held there; a curve that moves with them gets a wider band, or none if
     that movement dominates. Raises InputError if the model cannot be integrated at the estimate, or
-    if its trajectories begin anew at shooting nodes, so that they have no sensitivities. `rise` is
-    the deviance of the estimate from the best solution: confidence bands are narrower by it.
+    if its trajectories restart at shooting nodes, so that they have no sensitivities. `rise` is the
+    deviance of the estimate from the best solution: confidence bands are narrower by it.
     """
 
     def __init__(self, forward: ForwardMap, vector: Array, rise: float = 0.0) -> None:
@@ -322,10 +322,9 @@ class LinearBands:
     def _lost(
         self, gradient: Array, scaled: Array, values: Array
     ) -> tuple[BoolArray, tuple[str, ...]]:
-        """Return where an output changes with what the data do not determine, and with which keys.
-
-        What counts is what a change by the size of the unknowns would do: derivatives are as large
-        as units, and integration leaves some of its errors in them.
+        """Return the places where an output changes along undetermined directions, and the keys of
+        these. The criterion is the effect of a change by the sizes of the unknowns, since
+        derivatives depend on units and contain integration errors.
         """
         effects = gradient * self._sizes
         reach = np.sqrt(np.sum(effects**2, axis=1))
@@ -362,10 +361,10 @@ def _ends(
     quantiles: Array,
     log: float | None,
 ) -> Array:
-    """Return the ends of a band, shape (2, k); on the logarithmic scale where the noise is.
+    """Return the ends of a band, shape (2, k); on the logarithmic scale if the noise is.
 
-    `errors`, shape (2, k), and `scatter` are how far the curve and measurements of it may lie below
-    and above.
+    `errors`, shape (2, k), and `scatter` are the distances of the curve and of its measurements
+    below and above.
     """
     if log is None:
         below, above = (

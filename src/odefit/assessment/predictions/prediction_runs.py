@@ -43,7 +43,7 @@ def runs_of(
     Parameters
     ----------
     problem
-        The problem of the fit. What is returned has the same unknowns and measurements.
+        The problem of the fit. The returned problem has the same unknowns and measurements.
     experiment
         The name of an experiment, a scenario in any form that :func:`as_scenario` takes, or a list
         of these; None for the first experiment.
@@ -54,7 +54,7 @@ def runs_of(
     Raises
     ------
     InputError
-        An experiment is unknown, a scenario or the times make no sense.
+        An experiment is unknown, a scenario or the times are unusable.
     """
     listed = experiment if isinstance(experiment, list | tuple) else [experiment]
     if not listed:
@@ -126,10 +126,8 @@ def checked_times(times: Any, problem: Problem, condition: Condition) -> Array:
 
 
 def _with_known_noise(problem: Problem) -> Problem:
-    """Return the problem with the noise that its data give, where it is the same everywhere.
-
-    All measurements have standard deviations of their own then, so that this is for predictions
-    alone.
+    """Return the problem with the standard deviations of its data as noise, where they are all
+    equal. The measurements keep their standard deviations, so that this serves predictions alone.
     """
     noise = dict(problem.noise)
     for name in problem.model.observables:

@@ -42,8 +42,7 @@ class ProfileBands:
     """Bands whose ends come from the profile likelihood of each value.
 
     Raises InputError if the model cannot be integrated at the estimate, or if the answer is on
-    shooting nodes. Where the estimate is another solution that fits, `best` is the one with which
-    deviances compare.
+    shooting nodes. If the estimate is not the best solution that fits, deviances refer to `best`.
     """
 
     def __init__(

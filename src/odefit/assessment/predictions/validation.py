@@ -68,7 +68,7 @@ class ValidatedSeries:
     `low` and `high` are the prediction band; `residuals` are measured minus predicted, in standard
     deviations of the noise (not those of the estimates). `fit_percent` is 100 times one minus the
     normalised root mean square error, as MATLAB's ``compare`` gives it; it and `r_squared` are NaN
-    for a single value. `runs` is the probability of so few or many changes of sign among
+    for a single value. `runs` is the probability of as extreme a number of sign changes among
     independent residuals; NaN for few of them. `ahead` has the predictions one step ahead, shape
     (n,), or is empty without them, and `ahead_percent` is their fit. `course` has times, the
     predicted curve and its prediction band for a figure, shape (4, k); it may be empty.
@@ -123,7 +123,7 @@ class ValidationData:
     time_unit
         The unit of the times; it may be empty.
     no_one_step
-        The reason why there are no predictions one step ahead that were asked for.
+        The reason why requested predictions one step ahead are missing.
     undecided
         The reason for the absence of a verdict.
     """
@@ -161,8 +161,8 @@ def validated(
 
     `runs` are scenarios in any form that :func:`as_scenario` takes. `free_initial` names states
     whose initial values are fitted to the new measurements, True means all. `one_step` asks for
-    predictions one step ahead beside the free run. Raises InputError for
-    what makes no sense, and where the model cannot be integrated.
+    predictions one step ahead beside the free run. Raises InputError for unusable arguments, and if
+    the model cannot be integrated.
     """
     scenarios = _named_apart(problem, [as_scenario(run) for run in runs])
     measured = _measured(problem, scenarios)
@@ -361,9 +361,9 @@ def _percent(errors: Array, spread: Array) -> float:
 
 
 def runs_probability(residuals: Array) -> float:
-    """Return the probability of so few or so many runs of signs (Wald and Wolfowitz 1940).
+    """Return the two-sided probability of the number of runs of signs (Wald and Wolfowitz 1940).
 
-    It is two-sided, by the normal approximation; NaN where all signs are the same.
+    It uses the normal approximation; NaN if all signs are equal.
     """
     from scipy.special import ndtr
 

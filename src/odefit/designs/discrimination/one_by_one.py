@@ -2,14 +2,11 @@
 
 G. Buzzi-Ferraris, P. Forzatti, G. Emig and H. Hofmann, Sequential experimental design for model
 discrimination in the case of multiple responses, Chemical Engineering Science 39, 1984, 81-85: the
-difference d of two predictions counts beside its covariance S = 2 V + W1 + W2, with the covariance
-V of the noise and those of both predictions:
-
-    T = d' S^-1 d + trace(2 V S^-1).
-
-Where no T exceeds the number of observables, no measurement is expected to tell more than noise;
-the first term alone then ranks the measurements. Measurements that are chosen count for both models
-before the next one is chosen.
+difference d of two predictions is compared with its covariance S = 2 V + W1 + W2, where V is the
+covariance of the noise, and W1 and W2 are those of the predictions: T = d' S^-1 d + trace(2 V
+S^-1). If no T exceeds the number of observables, no measurement is expected to be more informative
+than noise; the first term alone then ranks the measurements. Each chosen measurement updates both
+models before the next choice.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ RIDGE = 1e-12
 
 
 def chosen(pool: Pool, field: Field, limits: Limits) -> tuple[list[int], list[float]]:
-    """Return measurements in the order in which they are chosen, and the criterion of each.
+    """Return the chosen measurements in order, and the criterion of each.
 
     Raises InputError if the existing measurements of a model do not determine its predictions.
     """

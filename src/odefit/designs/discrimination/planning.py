@@ -41,7 +41,7 @@ from odefit.designs.weights import Weights
 from odefit.problem.problem import Problem
 
 SAME = 1e-6
-"""Sum of squares below which the other model predicts the same."""
+"""Sum of squares below which the predictions of both models count as equal."""
 
 
 def plan_discrimination(
@@ -55,9 +55,9 @@ def plan_discrimination(
 ) -> DesignData:
     """Return the design that discriminates between the model of a request and another one.
 
-    `texts`, `vary` and `noise` are the arguments of the request of these names, which hold for the
-    other model, too. Raises InputError if the models cannot be measured alike, if nothing can be
-    measured, or if no measurement tells them apart.
+    `texts`, `vary` and `noise` are the request's arguments of these names, which apply to the other
+    model, too. Raises InputError if the models have different measurements, if nothing can be
+    measured, or if no measurement distinguishes the models.
     """
     check_same(request.problem, other, request.experiments)
     observables = [texts] if isinstance(texts, str) else texts
@@ -141,7 +141,7 @@ def _design_of(
     best: ContinuousDesign | None,
     along: tuple[Pool, Array] | None = None,
 ) -> DesignData:
-    """Return a design with what both models predict there.
+    """Return a design with the predictions of both models.
 
     `along` has the relative derivative of the criterion by a measurement of each candidate.
     """

@@ -29,7 +29,7 @@ STARTS = 4
 
 @dataclass(eq=False)
 class Model:
-    """A model that may be right.
+    """A candidate model.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def check_same(first: Problem, second: Problem, experiments: Sequence[str]) -> N
 
 @dataclass(eq=False)
 class Rivals:
-    """A model that is taken to be right, another one, and the places of measurements.
+    """A model that is assumed to be right, another one, and the places of measurements.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class Field:
         """Return standardised differences at unknowns of the other model, and their derivatives.
 
         They have the shapes (m, w) and (m, w, n), for candidates `numbers` (None: all) of at most w
-        observables each. None is returned where the other model cannot be integrated.
+        observables each. Returns None if the other model cannot be integrated.
         """
         every = range(self.pool.count) if numbers is None else numbers
         needed = sorted({int(self.pool.run[i]) for i in every})
@@ -198,8 +198,8 @@ class Field:
     def closest(self, numbers: Mapping[int, float]) -> tuple[Array, float]:
         """Return the unknowns of the other model that are closest, and the sum of squares.
 
-        `numbers` has how often each candidate is measured. The existing measurements of the other
-        model count, less their sum of squares at its estimate.
+        `numbers` are the replicates of each candidate. The existing measurements of the other model
+        count, less their sum of squares at its estimate.
         """
         from scipy.optimize import least_squares
 
@@ -273,7 +273,7 @@ class Field:
 
 
 def _shaped(values: Array, shape: tuple[int, ...]) -> Array:
-    """Return values in a shape; those of a failure have another one."""
+    """Return values in a shape; those of a failed integration have a different shape."""
     return values if values.shape == shape else np.full(shape, FAR if len(shape) == 1 else 0.0)
 
 

@@ -172,7 +172,7 @@ def _filled(exchange: Exchange, closest: Closest, design: list[int]) -> list[int
             return design
         base = closest.totals(design)[:, None] if design else np.array(closest.data)[:, None]
         totals = base + squares
-        # The least one first; where it is zero for every candidate, the mean tells them apart.
+        # The smallest first; if it is zero for every candidate, the mean distinguishes them.
         values = totals.min(axis=0) + 1e-6 * totals.mean(axis=0)
         design = [*design, int(np.argmax(np.where(allowed, values, -np.inf)))]
 

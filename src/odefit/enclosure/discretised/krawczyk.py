@@ -168,7 +168,7 @@ class KrawczykSolver:
     def _old_terms(
         self, step: StepEquations, points: Mapping[int, PointEnclosure]
     ) -> tuple[Array, Array, Array]:
-        """Return ``A_old x_old - B_old f_old``, its remainders, and what its rounding is of.
+        """Return ``A_old x_old - B_old f_old``, its remainders, and the rounded magnitudes.
 
         Shapes (n, q, M', B), (n, q, B) and (n, q, B).
         """

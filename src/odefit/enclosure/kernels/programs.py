@@ -32,7 +32,7 @@ class Program(NamedTuple):
     """A program for the kernels. Every entry of the tape that it needs has a place.
 
     `operations`, shape (operations, 4), are code, left, right and result; `lengths` the number of
-    orders in time of each place, 1 for what is constant. `pairs`, shape (pairs, 3), are products of
+    orders in time of each place, 1 for constants. `pairs`, shape (pairs, 3), are products of
     monomials; those of an operation begin at `first`, and `every` has the pairs of all monomials.
     `degrees` are those of the monomials. The other arrays are places: of the terms (`targets`), the
     states, the time and the inputs. Constants have the first places.

@@ -274,7 +274,7 @@ def put_zeros(matrix: Array, states: BoolArray) -> None:
 
 
 class StepEnd(NamedTuple):
-    """The error at the end of a step, the states for which it is too long, and what limits it.
+    """The error at the end of a step, the states for which it is too long, and those that limit it.
 
     `sizes`, `frame` and `lengths` are those of an error bound; `unknown`, `too_long` and `limiting`
     have shape (n,).

@@ -127,7 +127,7 @@ def _waits(event: Event) -> bool:
 
 
 def _separate(rows: Sequence[Row]) -> bool:
-    """True if all events have known times, no two the same, and nothing of them from before."""
+    """True if all events have distinct known times and depend on no earlier state or condition."""
     moments: list[float] = []
     for _, event, assign, times in rows:
         if times is None or not isinstance(event.delay, float):

@@ -206,7 +206,7 @@ def _counted(
 ) -> Any:
     """Return the times of an event, with dates as numbers since `begin`.
 
-    A date is reported where nothing is known to count it from, unless the data are unreadable.
+    A date without a known origin is reported, unless the data are unreadable.
     """
     if not isinstance(event.times, (list, tuple)):
         return event.times
@@ -268,7 +268,7 @@ def _listed(values: Any) -> list[Any]:
 
 
 def time_column(experiment: Experiment, table: Mapping[str, Any]) -> str | None:
-    """Return the name that the data have for the times."""
+    """Return the name of the column of times in the data."""
     name = experiment.columns.get(TIME, experiment.time)
     if name in table:
         return name

@@ -120,7 +120,7 @@ def since(begin: datetime.datetime, date: datetime.datetime, label: str) -> floa
 
 
 def later(begin: datetime.datetime, times: Sequence[float], label: str) -> list[datetime.datetime]:
-    """Return the dates so many units of time, by default days, after one."""
+    """Return the dates that follow a date by times in a unit, by default days."""
     second = datetime.timedelta(seconds=1)
     return [begin + t * SECONDS[unit_of(label) or "d"] * second for t in times]
 

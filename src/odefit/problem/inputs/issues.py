@@ -163,7 +163,7 @@ _QUOTED = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf)\s
 
 
 def _number_in(value: Any) -> str:
-    """Return how to write a number that was given as a text, with its unit, or in a table."""
+    """Return the notation of a number that was given as a text, with its unit, or in a table."""
     if isinstance(value, str) and (read := _QUOTED.match(value[:MAX_SHOWN_LENGTH])):
         if not read[2]:
             return f"; write {read[1]} without quotes"

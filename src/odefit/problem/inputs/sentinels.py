@@ -12,7 +12,7 @@ from odefit.common.arrays import Array
 from odefit.problem.inputs.issues import Issues
 
 FAR = 5.0
-"""A number that may be a code lies this many ranges of the other values away from them."""
+"""Least distance of a code for missing data from the other values, in units of their range."""
 
 ENORMOUS, MANY_TIMES = 1e10, 1e6
 """A value this many times larger than all others need not be a common code."""

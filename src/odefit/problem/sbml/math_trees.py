@@ -61,7 +61,7 @@ class Translator:
     functions: Mapping[str, FunctionDefinition] = field(default_factory=dict)
     active: tuple[str, ...] = ()  # functions being expanded
     rates: set[str] = field(default_factory=set)  # names in rateOf; more are added
-    # delayed expressions and their delays by what stands for them; more are added, unless None
+    # delayed expressions and their delays by placeholder; more are added, unless None
     delays: dict[str, tuple[Term, Term]] | None = None
 
     def term(self, tree: Any) -> Term:

@@ -1,10 +1,10 @@
 """Splines in SBML models: cubic Hermite splines by the annotation of assignment rules of AMICI.
 
-The annotation gives values at nodes, and perhaps derivatives there. AMICI writes the formula of the
-spline into the rule as well, and reads the annotation alone; so it is what counts here, too.
-Without derivatives, these are finite differences: the mean of the slopes on both sides, and at an
-end the slope of its interval, zero (``zeroderivative``), or so that the curvature is zero
-(``natural``). A spline of logarithms interpolates the logarithms of the values.
+The annotation gives values at nodes, and perhaps derivatives there. AMICI also writes the formula
+of the spline into the rule, but reads only the annotation, and so does this module. Missing
+derivatives are finite differences: the mean of the slopes on both sides. At an end they are the
+slope of its interval, zero (``zeroderivative``), or the slope of zero curvature (``natural``). A
+spline of logarithms interpolates the logarithms of the values.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MATHML = "http://www.w3.org/1998/Math/MathML"
 
 BOUNDARIES = ("no_bc", "zeroderivative", "natural")
 EXTRAPOLATIONS = ("no_extrapolation", "polynomial", "constant", "linear")
-"""The known words. The formula of the rule stands for periodic splines."""
+"""The known words. For periodic splines the formula of the rule is used."""
 
 MOST_NODES = 1000
 """Largest number of nodes of a uniform grid."""
@@ -61,7 +61,7 @@ class Spline:
 def spline_of(rule: Any, reading: Reading, place: str) -> Term | None:
     """Return the spline that the annotation of an assignment rule describes; None without one.
 
-    A mistake is noted. Periodic splines have none: the formula of the rule stands for them.
+    A mistake is noted. Periodic splines give None, as the formula of the rule is used for them.
     """
     node = _annotation(rule)
     if node is None:

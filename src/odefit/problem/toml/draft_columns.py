@@ -88,7 +88,7 @@ def with_usable_names(cells: Cells) -> tuple[Cells, dict[str, str]]:
 def rank_as_time(name: str) -> int | None:
     """Return the rank of a name such as ``Time (min)`` as time, 0 for best; None if it is not.
 
-    A single letter with another unit is not: ``T (°C)`` is a temperature.
+    A single letter with another unit has no rank: ``T (°C)`` is a temperature.
     """
     unit, bare = BRACKETS.search(name), BRACKETS.sub("", name).strip().casefold()
     known = unit is not None and unit[1].strip().casefold() in UNITS_OF_TIME

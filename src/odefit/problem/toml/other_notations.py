@@ -106,8 +106,8 @@ def states_of(
 ) -> Mapping[str, Any]:
     """Return right-hand sides by state, with a message for each in the notation of others.
 
-    Understood are ``dx/dt``, ``x'``, ``x(t)``, ``dxdt``, ``x_dot``, equations as a whole, in a list
-    or with their left-hand side, and a table for each state.
+    It recognises ``dx/dt``, ``x'``, ``x(t)``, ``dxdt``, ``x_dot``, whole equations in a list or
+    with their left-hand side, and a table for each state.
     """
     states: dict[str, Any] = {}
     for key, value in table.items():
@@ -195,8 +195,8 @@ def without_fields(
 ) -> Mapping[str, Any]:
     """Return a section without fields in the place of names, which are reported.
 
-    `names` are those that the section may have; of them, or of one that is declared, the right
-    table is written in the message.
+    The message shows the right table, for the possible `names` of the section or for one that is
+    declared.
     """
     noise = section == "noise"
     wrong = [k for k, v in table.items() if _misplaced(k, v, names, noise=noise)]
@@ -227,7 +227,7 @@ def _misplaced(key: str, value: Any, known: Sequence[str], *, noise: bool) -> bo
 
 
 def event_hint(key: str, value: Any) -> str:
-    """Return what to write instead of an unknown key of an event, or an empty text."""
+    """Return the remedy for an unknown key of an event, or an empty text."""
     if word_of(key) in ASSIGN_WORDS:
         return f"; write {ASSIGN}, with the state that changes"
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -237,7 +237,7 @@ def event_hint(key: str, value: Any) -> str:
 
 
 def assignment(value: Any) -> str:
-    """Return how to write an assignment that was given as a text, or an empty text."""
+    """Return the notation of an assignment that was given as a text, or an empty text."""
     if isinstance(value, str) and (match := _EQUATION.match(value)) and _NAME.fullmatch(match[1]):
         return f"; write assign = {{ {match[1]} = {_quoted(match[2].strip())} }}"
     return ""

@@ -23,7 +23,7 @@ MAX_KNOTS = 60
 
 DEFAULT_KNOTS = 8
 SMOOTH_KNOTS = 15
-"""Number of knots of a function of time that a penalty keeps smooth: more cost time alone."""
+"""Number of knots of a function of time that a penalty keeps smooth: more only cost time."""
 
 
 @dataclass(frozen=True)

@@ -316,7 +316,7 @@ def solved(matrices: Sequence[Array], rights: Sequence[Array]) -> Array:
         if not len(matrix) or not free.shape[1]:
             continue
         reduced = matrix @ free
-        # All right vectors are needed, but only as few of the many left ones as serve.
+        # All right singular vectors are needed, but only the first of the many left ones.
         u, s, vt = np.linalg.svd(reduced, full_matrices=reduced.shape[0] < reduced.shape[1])
         rank = int(np.sum(s > RANK * max(s.max(initial=0.0), 1e-3)))
         step = (u[:, :rank].T @ (right - matrix @ solution)) / s[:rank, None]

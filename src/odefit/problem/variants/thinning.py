@@ -49,8 +49,8 @@ def with_values_by_variation(problem: Problem) -> Problem:
 def with_fewer_times(problem: Problem, most: int) -> Problem:
     """Return the problem with the values at up to `most` times of each condition.
 
-    They are the first and the last time, and one at random in each of as many parts of equal
-    numbers as remain: irregular distances add no aliases to those that the times have themselves.
+    They are the first and the last time, and a random one from each of equally large parts of the
+    others. Irregular distances add no aliases to those of the times themselves.
     """
     rng = np.random.default_rng(0)
     fewer = copy(problem)
