@@ -134,9 +134,7 @@ class Differences:
         return 2.0 * (with_tilt + float(without.fun))
 
     def spread(self) -> Array:
-        """Return the contribution of the uncertain smoothness to the covariance of z, shape (q,
-        q).
-        """
+        """Return the part of the covariance of z due to the uncertain smoothness, shape (q, q)."""
         points = list(self._grid())
         weights = np.array([w for w, _, _ in points])
         weights = np.exp(weights - weights.max())

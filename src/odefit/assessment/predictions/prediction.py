@@ -322,9 +322,10 @@ class LinearBands:
     def _lost(
         self, gradient: Array, scaled: Array, values: Array
     ) -> tuple[BoolArray, tuple[str, ...]]:
-        """Return the places where an output changes along undetermined directions, and the keys of
-        these. The criterion is the effect of a change by the sizes of the unknowns, since
-        derivatives depend on units and contain integration errors.
+        """Return where an output changes along undetermined directions, and the keys of these.
+
+        The criterion is the effect of a change by the sizes of the unknowns, since derivatives
+        depend on units and contain integration errors.
         """
         effects = gradient * self._sizes
         reach = np.sqrt(np.sum(effects**2, axis=1))

@@ -126,8 +126,9 @@ def checked_times(times: Any, problem: Problem, condition: Condition) -> Array:
 
 
 def _with_known_noise(problem: Problem) -> Problem:
-    """Return the problem with the standard deviations of its data as noise, where they are all
-    equal. The measurements keep their standard deviations, so that this serves predictions alone.
+    """Return the problem with noise that takes equal standard deviations from the data.
+
+    The measurements keep their standard deviations, so that this serves predictions alone.
     """
     noise = dict(problem.noise)
     for name in problem.model.observables:
