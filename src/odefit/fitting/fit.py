@@ -146,7 +146,7 @@ def fit(
     seed = int(seed)
     method = as_method(method)
     if certificate is not None:
-        statement_of(problem)  # refuses what no certificate can be about, before the search
+        statement_of(problem)  # refuses problems for which no certificate exists, before the search
         method = method.with_certificate(certificate)
     if polish is None:
         polish = not method.answer_is_final

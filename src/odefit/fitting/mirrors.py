@@ -1,6 +1,6 @@
 """Mirror solutions of an answer, as far as bounds act on it or on them.
 
-The equations tell which other values have the same outputs. If those of a solution lie a little
+The equations determine all other values with the same outputs. If such a solution lies a little
 outside a bound, the optimum at the bound may be within the noise. If the answer itself is at a
 bound, its copies elsewhere are no optima: no bound holds them back.
 """

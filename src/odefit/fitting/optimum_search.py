@@ -33,7 +33,8 @@ MOST = 60
 """Evaluations for one end."""
 
 TIMES = 4
-"""Most times that as many go to an end that fits, and still improves, as ridges may be long."""
+"""Largest number of times that an end which fits and still improves gets these evaluations, since
+ridges may be long."""
 
 HOPEFUL = 30.0
 """Largest deviance, relative to the limit, that a place may predict or keep after some steps."""

@@ -55,8 +55,9 @@ LENGTHS = 25.0
 the search, so that the places found depend on the answer alone."""
 
 MOST_TIMES = 200
-"""Most times of a condition at which speeds are compared. Values at the others say little more of
-a motion, and six hundred speeds at each of them would be a million points of the trajectory."""
+"""Most times of a condition at which speeds are compared. Values at further times carry little
+information on a motion, and six hundred speeds at each of them would need a million points of the
+trajectory."""
 
 
 def other_speeds(
@@ -117,8 +118,8 @@ class Beginning(Enum):
     speeds that differ by whole cycles."""
     MIRRORED = "mirrored"
     """The first measured value is the same, but falls instead of rising, or rises instead
-    of falling. Equally spaced samples of a motion that is the same backwards then agree at speeds
-    that are whole cycles less its own."""
+    of falling. If the motion is the same backwards, equally spaced samples then agree at speeds of
+    whole cycles minus its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +174,7 @@ def _speeds_within(problem: Problem, vector: Array, powers: Powers) -> tuple[flo
 def _costs_of_all(
     forward: ForwardMap, scanned: ForwardMap, vector: Array
 ) -> Callable[[float], float]:
-    """Return a function from the cost of some values to the one of all that is to be expected.
+    """Return a function that predicts the cost of all values from that of some.
 
     Its difference from the cost at `vector` is in proportion to the number of values.
     """

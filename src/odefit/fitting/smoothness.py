@@ -7,12 +7,11 @@ integrated out by Laplace's method; its optimum is a fixed point of
     s^2 = z'z / (q - trace(V) / s^2),
 
 with the q differences z at the best fit for s and their covariance V there (the generalised
-Fellner-Schall method: S. N. Wood and M. Fasiolo, Biometrics 73, 2017, 1071-1081). Where s changes
-along the function, the two numbers that it has then maximise the likelihood of the linearised
-model, in turns with fits (see :mod:`odefit.assessment.intervals.penalised_differences`). It does so
-where that is asked for, and where the likelihood ratio is significant.
-Cross-validation minimises the squares of the residuals of each measurement from a fit without it,
-to first order r/(1 - h) with the leverage h.
+Fellner-Schall method: S. N. Wood and M. Fasiolo, Biometrics 73, 2017, 1071-1081). If s changes
+along the function, its two numbers maximise the likelihood of the linearised model, in turns with
+fits (see :mod:`odefit.assessment.intervals.penalised_differences`). It changes if the user requests
+it, or if the likelihood ratio is significant. Cross-validation minimises the squares of the
+residuals of each measurement from a fit without it, to first order r/(1 - h) with the leverage h.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class _Fits:
         return max(float(np.sum(1.0 - np.diag(self.covariance)[at] / np.square(sds))), 1e-12)
 
     def next_sds(self, name: str, sds: float | Array, begun: Array) -> float | Array:
-        """Return the standard deviations of a function that the last fit asks for."""
+        """Return the standard deviations of a function that follow from the last fit."""
         low, high = float(begun[0]) / FARTHEST, float(begun[0]) * FARTHEST
         expansion = self.problem.given.unknown_functions[name]
         if isinstance(sds, float):
@@ -232,7 +231,7 @@ def with_sds(problem: Problem, sds: Mapping[str, float | Array]) -> Problem:
 def _sds(problem: Problem, name: str) -> Array:
     """Return the standard deviations of a function's differences in a problem, shape (q,).
 
-    That of a difference without a prior, which a user has fixed, is the one before it.
+    A difference without a prior, which a user has fixed, takes that of the previous one.
     """
     sds: list[float] = []
     for key in problem.given.unknown_functions[name].penalised:
@@ -243,7 +242,7 @@ def _sds(problem: Problem, name: str) -> Array:
 
 
 def _refuse_unknown_noise(forward: ForwardMap, criteria: Mapping[str, str]) -> None:
-    """Refuse problems whose noise does not say how closely a function should follow the data."""
+    """Refuse problems whose noise does not determine how closely a function follows the data."""
     names = ", ".join(criteria)
     if not (forward.given_noise or forward.likelihood):
         raise InputError(

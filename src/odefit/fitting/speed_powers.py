@@ -148,7 +148,7 @@ def _cycles(forward: ForwardMap, vector: Array) -> float:
 
 
 def _crossings(states: Array) -> tuple[Array, IntArray]:
-    """Return the states less their middles, and how often each crosses it, twice a cycle."""
+    """Return the states minus their mid-ranges, and the crossings of each, two in a cycle."""
     middle = states - 0.5 * (states.max(axis=0) + states.min(axis=0))
     return middle, np.sum(np.diff(np.sign(middle), axis=0) != 0, axis=0)
 

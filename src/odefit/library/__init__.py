@@ -38,7 +38,7 @@ class Reference:
     papers
         Short names of the papers that use it.
     source
-        Where the values and the data come from, and what was chosen for this library.
+        The origin of the values and the data, and the choices made for this library.
     objective
         Sum of squared residuals at the reference values (0.0 for noiseless data).
     noise
@@ -48,22 +48,21 @@ class Reference:
         problem's units. With several experiments, per-experiment values are keyed
         ``"name[experiment]"``.
     dataset
-        Which data set the values belong to; 0 where there is only one.
+        The number of the data set of these values; 0 if there is only one.
     datasets
-        How many data sets there are.
+        The number of data sets.
     samples
         Sample sizes that `load` offers; empty where there is only one.
     default_noise
         The noise level that the source uses (see `noise_model`), or None.
     noise_model
-        What a noise level means, or None.
+        The meaning of a noise level, or None.
     noise_sd
-        Standard deviation of the noise that is in the data, or None.
+        Standard deviation of the noise in the data, or None.
     best_known
-        Smallest sum of squares known, where the reference values are not the optimum; else None.
+        Smallest known sum of squares, if the reference values are not the optimum; else None.
     not_identifiable
-        Unknowns that the data cannot determine; their reference is where the simulation
-        started.
+        Unknowns that the data cannot determine; their reference values are those of the simulation.
     """
 
     name: str
@@ -108,7 +107,7 @@ def path(name: str) -> Path:
 
 
 def reference(name: str, dataset: int = 0) -> Reference:
-    """Return the reference values of a library problem, and where they come from.
+    """Return the reference values of a library problem, and their origin.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ not hold that far."""
 
 @dataclass(frozen=True)
 class Note:
-    """The full remark on a number: words in which {} is replaced by a number of its own.
+    """The full remark on a number: words in which {} is replaced by a number.
 
     ``value`` is that number, ``shown`` its text, and ``more`` holds further sentences.
     """

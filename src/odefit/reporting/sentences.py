@@ -97,7 +97,7 @@ def verdict(result: ResultData) -> Verdict:
 
 
 def several_answers(result: ResultData) -> str:
-    """Return a sentence on other solutions that fit, for above the estimates; or nothing."""
+    """Return the sentence above the estimates on other solutions that fit, if there are any."""
     kinds = {
         NoticeKind.EQUAL_SOLUTIONS: "fit equally well",
         NoticeKind.NEAR_SOLUTIONS: "fit the data within their noise",
@@ -111,7 +111,7 @@ def several_answers(result: ResultData) -> str:
 
 
 def lack_of_fit(result: ResultData) -> str:
-    """Return the sentence on residuals that do not look like noise, for above the estimates.
+    """Return the sentence above the estimates on residuals that do not look like noise.
 
     It is empty if the residuals look like noise, or if the message reports it already.
     """
@@ -124,9 +124,9 @@ MIN_CORRELATED = 20
 
 
 def correlated_noise_sentence(result: ResultData) -> str:
-    """Return how to get intervals where residuals are correlated.
+    """Return the sentence on intervals for correlated residuals.
 
-    It is empty without a pattern, and where the noise model is correlated, of counts, or robust.
+    It is empty without a pattern, and if the noise model is correlated, of counts, or robust.
     """
     goodness, noise = result.goodness, result.problem.noise
     if goodness is None or not goodness.bad:

@@ -44,8 +44,8 @@ class Solution:
     hits
         The number of starts that ended here; 0 for a solution that follows from the equations.
     nodes
-        The points at which its trajectories begin anew, if no single integration can follow
-        them, or if it satisfies conditions beside the data.
+        The points at which its trajectories restart, if no single integration can follow them, or
+        if it satisfies conditions besides the data.
     deviance
         The deviance from the best solution, where several solutions fit and this is one of them,
         that is, within the limit of the likelihood ratio; else None.
@@ -128,11 +128,11 @@ class ResultData:
     starts
         The end of each start.
     assessment
-        What is proved of the answer.
+        The findings on the answer, and the proofs about it.
     uncertainty
-        How far the data determine the unknowns; None if nothing was found.
+        The uncertainty of the unknowns; None if nothing was found.
     warnings
-        What the user should know.
+        Sentences on anything that the user should know.
     notices
         The facts that the warnings put into words, a :class:`odefit.result_data.notices.Notice`
         each and in the same order, for programs that look for one of a kind.
@@ -145,14 +145,14 @@ class ResultData:
     versions
         The versions of odefit and of the packages on which the numbers depend.
     routes
-        What each method has tried, where the fit combines several.
+        The attempts of each method, if the fit combines several.
     outliers
         Values that a fit with a loss has given little weight, or that keep noise from explaining
         the residuals of a fit without one.
     profiles
         Profile likelihoods, where they were made and kept with the result.
     goodness
-        Whether the residuals look like noise; None where there is nothing to say.
+        The tests whether the residuals look like noise; None if nothing could be tested.
     failed_stages
         The stages after the search that failed, so that their part of the result is missing.
     """
@@ -187,7 +187,7 @@ class ResultData:
         """Refuse an unknown attribute, and name the one with its meaning here."""
         if name in NAMES_HERE:
             raise AttributeError(f"a result has no {name!r}; there is {NAMES_HERE[name]}")
-        return object.__getattribute__(self, name)  # raises what it would have raised
+        return object.__getattribute__(self, name)  # raises the usual error
 
     @property
     def ambiguous(self) -> bool:
@@ -302,8 +302,8 @@ class ResultData:
     def chisqr(self) -> float | None:
         """The sum of squares of the weighted residuals of the measurements.
 
-        It is the objective without the part of priors. None where no solution was found, and
-        where a parameter of the noise is estimated, since then it only says so.
+        It is the objective without the part of priors. None if no solution was found, or if a
+        parameter of the noise is estimated, since the sum then carries no information.
         """
         estimated = any(unknown.kind == "noise" for unknown in self.problem.unknowns)
         if not self.solutions or estimated:
@@ -314,9 +314,9 @@ class ResultData:
     def redchi(self) -> float | None:
         """The reduced chi-square, ``chisqr / nfree``.
 
-        None where the standard deviations of the noise are not given: without a unit for the
-        residuals it does not say how well the model fits. Their variance is then
-        ``uncertainty.variance``. None, too, where ``chisqr`` is, or ``nfree`` is not positive.
+        None if the standard deviations of the noise are not given: without a unit of the residuals,
+        it does not measure the fit. Their variance is then ``uncertainty.variance``. Also None if
+        ``chisqr`` is None or ``nfree`` is not positive.
         """
         chisqr = self.chisqr
         if chisqr is None or self.log_likelihood is None or self.nfree <= 0:
@@ -333,7 +333,7 @@ class ResultData:
 
     @property
     def measure(self) -> str:
-        """The name of what :meth:`value_of` returns: "-2 log L" or "objective"."""
+        """The name of the measure that :meth:`value_of` returns: "-2 log L" or "objective"."""
         if self.log_likelihood is None:
             return OBJECTIVE
         return likelihood_name(self.problem)
@@ -341,10 +341,10 @@ class ResultData:
     def value_of(self, end: Solution | Start | Route) -> float:
         """Return the measure of a solution, a start or a route of this result.
 
-        It is -2 log L where the noise is given or estimated; priors add twice the logarithms of
-        how much their densities are below the largest (squares, for normal priors). Elsewhere it
-        is the objective, a sum of squares. It is infinite for a start that failed. A route that has
-        found the best solution has its value: searches integrate less accurately than the answer.
+        It is -2 log L if the noise is given or estimated; each prior adds -2 times the logarithm of
+        its density relative to the largest (a square for a normal prior). Otherwise it is the
+        objective, a sum of squares. It is infinite for a start that failed. A route that has found
+        the best solution has its value: searches integrate less accurately than the answer.
         """
         if isinstance(end, Route) and end.hits and self.solutions:
             end = self.solutions[0]

@@ -81,9 +81,9 @@ class Notice:
     kind
         The kind of the fact.
     numbers, names
-        What belongs to it.
+        Its numbers and names.
     text
-        A sentence of the part of the program that has found the fact, where the kind says so.
+        A sentence from the part of the program that found the fact, for kinds that have one.
     groups
         The number of solutions of each group of experiments with unknowns of its own, by the
         names of its experiments; ``count`` is their product.

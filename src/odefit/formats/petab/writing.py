@@ -101,7 +101,7 @@ def _parameter_rows(problem: Problem, export: Export) -> list[list[Any]]:
 
 
 def _prior(prior: Prior | None, key: str, export: Export) -> tuple[str, str]:
-    if prior is None or (prior.flat and prior.on != "linear"):  # the bounds say the latter
+    if prior is None or (prior.flat and prior.on != "linear"):  # the bounds specify the latter
         return "", ""
     if prior.on != "linear":
         export.issues.error(
