@@ -13,7 +13,7 @@ import odefit
 from odefit import Model, MultiStart, Problem
 from odefit.common.arrays import Array
 from odefit.fitting import other_hills
-from odefit.fitting.other_hills import candidates, exchanged, off_bounds
+from odefit.fitting.other_hills import along_flat_unknowns, candidates, exchanged, off_bounds
 from odefit.fitting.other_speeds import other_speeds
 from odefit.fitting.places import refitted
 from odefit.fitting.speed_powers import speed_powers
@@ -69,6 +69,34 @@ def test_a_square_of_a_frequency_grows_with_the_square_of_the_speed() -> None:
     assert powers.unknowns.tolist() == [2.0, 1.0]
     assert powers.states.tolist() == [0.0, 1.0]  # v is dx/dt
     assert powers.cycles > 3
+
+
+def test_an_unknown_that_is_flat_alone_is_tried_up_to_its_bounds() -> None:
+    """A rate of 50 has ended before the first measurement; that of the other state is known."""
+    times = np.linspace(1.0, 3.0, 8)
+    problem = Problem(
+        Model(ode={"x": "-k*x", "y": "-p*q*y"}, observables={"s": "x + y"}),
+        {"t": times, "s": np.exp(-times)},
+        {"k": WIDE, "p": WIDE, "q": {"lower": -1.0, "upper": 3.0}},
+        {"x": 1.0, "y": 1.0},
+        noise={"s": {"sd": 0.1}},
+        t0=0.0,
+    )
+    vector = np.array([50.0, 0.5, 2.0])
+    known = ForwardMap(problem.with_unknowns(fix={"q": 2.0}))
+    at = known.evaluate(vector[:2])
+    assert isinstance(at, Evaluation)
+    places = along_flat_unknowns(known.problem, vector[:2], at.information)
+    assert {place.held for place in places} == {0}
+    values = [float(place.vector[0]) for place in places]
+    assert values[4] == 0.01
+    assert values[9] == 100.0
+    assert values[0] / values[1] == pytest.approx(values[1] / values[2])
+    assert all(place.vector[1] == 0.5 for place in places)
+    at = ForwardMap(problem).evaluate(vector)
+    assert isinstance(at, Evaluation)
+    both = along_flat_unknowns(problem, vector, at.information)
+    assert {place.held for place in both} == {0}  # p and q are known as a product
 
 
 @pytest.mark.parametrize(("rate", "why"), [("-k*x", "no cycle"), ("k*cos(t)", "a given time")])

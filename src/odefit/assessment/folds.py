@@ -13,7 +13,7 @@ above the limit of the deviance, intervals come from profiles, which include all
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,6 +58,11 @@ MOST_UNKNOWNS = 12
 """Largest number of unknowns for which a fit computes profiles."""
 
 
+MERGING = "interval by profile: two solutions merge here, where linearisation fails"
+
+LED = "interval by profile: it changes a little with what the data do not determine"
+
+
 @dataclass(frozen=True, eq=False)
 class _Fold:
     """A direction determined by second derivatives: relative changes of the n unknowns."""
@@ -91,8 +96,11 @@ def with_folds(
     if not (math.isfinite(limit) and deviance.variance > 0):
         return uncertainty
     folds = _folds(forward, vector, evaluation, math.sqrt(limit * deviance.variance))
-    moved = sorted({int(k) for fold in folds for k in fold.moved})
-    keys = [uncertainty.keys[k] for k in moved]
+    merging = {uncertainty.keys[int(k)] for fold in folds for k in fold.moved}
+    # Unknowns that a flat direction moves little: the change at the ends of it is not linear.
+    led = {key for d in uncertainty.directions for key in d.keys}
+    led &= {key for key, kind in uncertainty.trouble.items() if kind is Trouble.NOT_LINEAR}
+    keys = [key for key in uncertainty.keys if key in merging | led]
     if not keys:
         return uncertainty
     announce()
@@ -102,7 +110,7 @@ def with_folds(
     except InputError:
         return uncertainty
     closed = {p.key: p for p in profiles.profiles if math.isfinite(p.upper - p.lower)}
-    return _by_profile(uncertainty, closed) if closed else uncertainty
+    return _by_profile(uncertainty, closed, merging) if closed else uncertainty
 
 
 def _folds(forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: float) -> list[_Fold]:
@@ -171,8 +179,13 @@ def _change(
     return np.asarray(evaluated.residuals - evaluation.residuals)
 
 
-def _by_profile(uncertainty: Uncertainty, closed: dict[str, Profile]) -> Uncertainty:
-    """Return the uncertainty with intervals by profile in place of linear ones."""
+def _by_profile(
+    uncertainty: Uncertainty, closed: dict[str, Profile], merging: Set[str]
+) -> Uncertainty:
+    """Return the uncertainty with intervals by profile in place of linear ones.
+
+    `merging` are the unknowns that a fold moves.
+    """
     intervals, errors = uncertainty.intervals.copy(), uncertainty.standard_errors.copy()
     trouble, notes = dict(uncertainty.trouble), dict(uncertainty.notes)
     for key, profile in closed.items():
@@ -180,15 +193,16 @@ def _by_profile(uncertainty: Uncertainty, closed: dict[str, Profile]) -> Uncerta
         intervals[i] = profile.lower, profile.upper
         errors[i] = math.nan
         trouble[key] = Trouble.BY_PROFILE
-        notes[key] = "interval by profile: two solutions merge here, where linearisation fails"
+        notes[key] = MERGING if key in merging else LED
     covariance = np.where(np.isnan(errors)[:, None] | np.isnan(errors), np.nan, 1.0)
     left = [d for d in uncertainty.directions if not all(key in closed for key in d.keys)]
     settled: Sequence[Direction] = [d for d in uncertainty.directions if d not in left]
     sentence = uncertainty.sentence
     for direction in settled:
         sentence = sentence.replace(direction.sentence, "")
-    names = ", ".join(closed)
+    names = ", ".join(key for key in closed if key in merging)
     text = f"At a fold, where two solutions merge: {names}; their intervals are those of profiles."
+    text = text if names else ""
     return replace(
         uncertainty,
         intervals=intervals,

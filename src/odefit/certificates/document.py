@@ -15,7 +15,6 @@ from odefit.certificates.statement import fingerprint_of
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, shown
 from odefit.common.packages import installed_version
-from odefit.common.partial_files import write_atomically
 from odefit.problem.inputs.file_access import read_content, refuse_controls
 from odefit.problem.inputs.issues import Issues
 
@@ -94,10 +93,10 @@ class Document:
         return body | {"digest": fingerprint_of(body)}
 
     def write(self, path: Path) -> None:
-        """Write the file completely or not at all."""
+        """Write the file."""
         text = json.dumps(self.to_json(), allow_nan=False, separators=(",", ":"))
         # One leaf per line, so that a person can find the one named in a message.
-        write_atomically(path, text.replace('{"box"', '\n{"box"') + "\n")
+        path.write_text(text.replace('{"box"', '\n{"box"') + "\n", encoding="utf-8")
 
 
 def read_document(path: Path) -> Document:

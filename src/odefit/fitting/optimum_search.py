@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.intervals.flat_directions import moved_by_flat_directions
 from odefit.assessment.local import assess_local
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import undetermined
@@ -48,10 +49,10 @@ the noise follows."""
 
 
 def closeness(answer: Answer) -> tuple[Array, BoolArray]:
-    """Return the expected sizes of unknowns, and the directions that the data do not determine."""
-    problem = answer.forward.problem
-    at = sizes_at(problem, answer.start.vector)
-    return expected_sizes(problem), undetermined(answer.evaluation.information, at)
+    """Return the expected sizes of unknowns, and those that flat directions move far."""
+    forward, vector = answer.forward, answer.start.vector
+    moved = moved_by_flat_directions(forward, vector, answer.evaluation)
+    return expected_sizes(forward.problem), moved
 
 
 class OptimumSearch:
@@ -71,8 +72,11 @@ class OptimumSearch:
         self._deviance, self._limit = deviance, limit
         self._objective = answer.evaluation.objective
         self._sizes, self._ignored = closeness(answer)
-        self._blocks = Blocks.around(answer.forward, answer.start.vector)
-        self._tried: list[Array] = [answer.start.vector, *(s.vector for s in known)]
+        vector = answer.start.vector
+        sizes = sizes_at(answer.forward.problem, vector)
+        self._flat = undetermined(answer.evaluation.information, sizes)
+        self._blocks = Blocks.around(answer.forward, vector)
+        self._tried: list[Array] = [vector, *(s.vector for s in known)]
         self._known: list[Array] = list(self._tried)
         self.cut = False  # whether the control has ended it
 
@@ -102,7 +106,7 @@ class OptimumSearch:
         """Polish an end, and keep it if it is another optimum; return whether to continue."""
         if self.over:
             return False
-        if self._close(vector, self._tried, NEAR):
+        if self._begun(vector):
             return True
         self._tried.append(vector)
         polished = self._polished(vector, index)
@@ -189,6 +193,17 @@ class OptimumSearch:
         except CutOffError:
             self.cut = True
             return None
+
+    def _begun(self, vector: Array) -> bool:
+        """Return whether the way from an end is known.
+
+        Unknowns that flat directions move little need not be as near as the others.
+        """
+        return any(
+            close(vector, x, NEAR, self._sizes, self._flat)
+            and close(vector, x, DISTANCE, self._sizes, self._ignored)
+            for x in self._tried
+        )
 
     def _close(self, vector: Array, others: Sequence[Array], distance: float) -> bool:
         return any(close(vector, x, distance, self._sizes, self._ignored) for x in others)

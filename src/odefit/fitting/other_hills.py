@@ -1,7 +1,9 @@
 """Places where other optima may lie, derived from the answer whatever the seed.
 
 The motion may run at another speed (:mod:`odefit.fitting.other_speeds`). Unknowns with like roles
-may have been exchanged, and an unknown at a bound may belong far from it.
+may have been exchanged, and an unknown at a bound may belong far from it. An unknown that the data
+do not determine here may have another optimum where they do: absorption that is over at the first
+sample may also be slower than elimination.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from odefit.assessment.intervals.directions import relative_directions
+from odefit.assessment.intervals.flat_directions import ALIKE
 from odefit.common.arrays import Array
+from odefit.common.effects import acting, null_space
 from odefit.fitting.other_speeds import other_speeds
 from odefit.fitting.places import Candidate, refitted
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.problem import Problem
-from odefit.problem.variants.sizes import typical_sizes
+from odefit.problem.variants.sizes import sizes_at, typical_sizes
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
@@ -25,6 +30,13 @@ EXCHANGES, FEW_EXCHANGES = 10, 4
 
 MANY = 15
 """Fewest evaluations allowed after the search for taking unknowns off their bounds."""
+
+PARTS = 0.8, 0.6, 0.4, 0.2
+"""Parts of the way from a bound to an unknown that is flat, in its logarithm if it is positive, at
+which others are refitted; and the bound itself."""
+
+MOST_FLAT = 10
+"""Largest number of unknowns that are tried so."""
 
 UNLIKE = 0.2
 """Smallest relative difference of two unknowns that are worth exchanging."""
@@ -107,4 +119,37 @@ def off_bounds(problem: Problem, vector: Array) -> list[Candidate]:
         place = vector.copy()
         place[k] = math.sqrt(low * high) if low > 0 else 0.5 * (low + high)
         places.append(Candidate(place, math.inf, int(k)))
+    return places
+
+
+def along_flat_unknowns(problem: Problem, vector: Array, information: Array) -> list[Candidate]:
+    """Return copies of the answer with one unknown that is flat at values up to its bounds.
+
+    It is without effect, or a direction that the data do not determine changes it alone.
+
+    `information` is that of the answer, see :class:`odefit.simulation.Evaluation`.
+    """
+    places = []
+    free = ~bounds_touched(problem, vector)
+    norms, effective = acting(information, sizes_at(problem, vector))
+    flat = np.flatnonzero(free & ~effective).tolist()
+    free &= effective
+    if free.any():
+        null = null_space(information[:, free] / norms[free])
+        rows = np.zeros((len(null), len(vector)))
+        rows[:, free] = null / norms[free]
+        for row in np.abs(relative_directions(problem, vector, rows)) if len(rows) else rows:
+            alike = np.flatnonzero(row >= ALIKE * row.max())
+            flat += alike.tolist() if len(alike) == 1 else []
+    for k in flat[:MOST_FLAT]:
+        for bound in (problem.lower[k], problem.upper[k]):
+            if not math.isfinite(bound):
+                continue
+            for part in (*PARTS, 0.0):
+                place = vector.copy()
+                if min(bound, vector[k]) > 0:
+                    place[k] = bound * (vector[k] / bound) ** part
+                else:
+                    place[k] = bound + part * (vector[k] - bound)
+                places.append(Candidate(place, math.inf, k))
     return places

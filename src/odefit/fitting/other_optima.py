@@ -22,7 +22,7 @@ from odefit.common.arrays import Array
 from odefit.fitting.fit_stages import FitState
 from odefit.fitting.one_hill import with_hills
 from odefit.fitting.optimum_search import HOPEFUL, OptimumSearch, closeness
-from odefit.fitting.other_hills import candidates
+from odefit.fitting.other_hills import along_flat_unknowns, candidates
 from odefit.fitting.solutions import DISTANCE, MAX_SOLUTIONS
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, close
@@ -217,11 +217,11 @@ def other_optima(
     """Return optima besides the answer whose deviance is within the limit.
 
     Places that follow from the answer and promise to fit come first, whatever the search has cost,
-    so that they depend on the answer alone; then ends of the search, and other such places, until
-    their share of the evaluations is used up. Each optimum has the index of its start; starts at
-    places have further indices. `known` are optima that are kept, after an answer that they led to.
-    Differences of unknowns that the data do not determine are ignored. An optimum better than the
-    answer is included.
+    so that they depend on the answer alone, and those where an unknown that is flat may differ;
+    then ends of the search, and other such places, until their share of the evaluations is used up.
+    Each optimum has the index of its start; starts at places have further indices. `known` are
+    optima that are kept, after an answer that they led to. Differences of unknowns that the data do
+    not determine are ignored. An optimum better than the answer is included.
     """
     forward, best = answer.forward, answer.start
     deviance = Deviance.of(forward, best.vector, answer.evaluation)
@@ -255,6 +255,10 @@ def other_optima(
         last = k + 1 >= len(better) and (place in better or place.speed < 1.0)
         if last and _preferred(answer, optima) is not None:
             return optima  # faster motions take longer, and follow from the new answer
+    flat = along_flat_unknowns(forward.problem, best.vector, answer.evaluation.information)
+    for place in flat:
+        if not search.from_place(place, next(numbers)):
+            return OtherOptima(search.optima, speeds, True)
     search.left = max(LEAST, share)
     for end in () if known else _ends(estimate):
         height = deviance.at(end.cost)

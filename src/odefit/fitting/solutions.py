@@ -10,16 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from odefit.assessment.intervals.flat_directions import moved_by_flat_directions
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.common.arrays import Array
-from odefit.common.effects import undetermined
 from odefit.methods.estimate import Completeness, Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, close, same_values
 from odefit.methods.polish import Answer, evaluated
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import separate_parts
-from odefit.problem.variants.sizes import expected_sizes, sizes_at
+from odefit.problem.variants.sizes import expected_sizes
 from odefit.result_data import Solution, values_at
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.simulation import Evaluation, Failure, ForwardMap
@@ -67,8 +67,7 @@ def distinct_solutions(
     sizes, ignored = expected_sizes(forward.problem), None
     if ridge:
         closeness = DISTANCE
-        at = sizes_at(forward.problem, best.vector)
-        ignored = undetermined(answer.evaluation.information, at)
+        ignored = moved_by_flat_directions(forward, best.vector, answer.evaluation)
     better = {start.index: start for start in polished}
     known = {start.index for start in estimate.starts}
     starts = [better.get(start.index, start) for start in estimate.starts]

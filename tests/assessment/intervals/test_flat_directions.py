@@ -7,9 +7,13 @@ import pytest
 
 import odefit
 from odefit import ForwardMap, Model, Problem
-from odefit.assessment.intervals.flat_directions import small_moves
+from odefit.assessment.intervals.flat_directions import (
+    moved_by_flat_directions,
+    of_what_is_lost,
+    small_moves,
+)
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
-from odefit.assessment.parts import Trouble
+from odefit.assessment.parts import Direction, Trouble
 from odefit.simulation import Evaluation
 
 
@@ -93,3 +97,63 @@ def test_an_unknown_too_large_to_be_held_is_not_determined(huge: float) -> None:
         forward, vector, np.array([[0.0, 1.0]]), np.ones(2, dtype=bool), np.ones(2), 1.0
     )
     assert np.isinf(moves[1])
+
+
+def seen_late() -> Problem:
+    """A subject whose absorption may be over at the first sample, or slower than elimination."""
+    times = np.array([24.0, 36.0, 48.0, 72.0, 96.0, 120.0])
+    return Problem(
+        Model(ode={"gut": "-ka*gut", "blood": "ka*gut - CL/V*blood"}, observables={"c": "blood/V"}),
+        data={"t": times, "c": [8.338, 6.592, 5.608, 3.602, 2.197, 1.654]},
+        t0=0.0,
+        parameters={
+            "ka": {"lower": 0.01, "upper": 20.0},
+            "CL": {"lower": 0.005, "upper": 5.0},
+            "V": {"lower": 0.5, "upper": 100.0},
+        },
+        initial={"gut": 100.0, "blood": 0.0},
+        noise={"c": {"sd": 0.4}},
+    )
+
+
+@pytest.mark.slow
+def test_a_clearance_that_moves_many_small_errors_has_the_interval_of_its_profile() -> None:
+    """ka is flat from 0.14 up; CL changes by a seventh on the way, which is 3.5 errors."""
+    result = odefit.fit(seen_late(), seed=0, jobs=1)
+    assert result.uncertainty is not None
+    trouble = result.uncertainty.trouble
+    assert trouble["ka"] is Trouble.NOT_DETERMINED
+    assert trouble["CL"] is Trouble.BY_PROFILE
+    sentence = result.uncertainty.directions[0].sentence
+    assert sentence == "The data do not determine ka, with which CL and V hardly change."
+    (profile,) = result.profile(["CL"], jobs=1).profiles
+    interval = result.uncertainty.intervals[1]
+    assert interval == pytest.approx((profile.lower, profile.upper), rel=0.01)
+    assert np.isfinite(result.uncertainty.intervals[2]).all()
+
+
+@pytest.mark.slow
+def test_an_absorption_slower_than_elimination_is_told_beside_one_that_is_over() -> None:
+    """The mirror solution lies far outside the bounds of V, but at its bound the fit is as good."""
+    for seed in range(2):
+        fast, slow = odefit.fit(seen_late(), seed=seed, jobs=1).fitting
+        assert fast.vector[2] == pytest.approx(7.94, abs=0.1)
+        assert slow.vector == pytest.approx([0.0175, 0.147, 0.5], rel=0.01)
+        assert slow.deviance == pytest.approx(0.004, abs=0.002)
+
+
+def test_a_flat_direction_does_not_make_a_volume_and_its_half_the_same() -> None:
+    problem = seen_late()
+    forward, vector = ForwardMap(problem), np.array([5.09, 0.13892, 7.9386])
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    assert moved_by_flat_directions(forward, vector, evaluation).tolist() == [True, False, False]
+
+
+def test_the_words_are_for_what_is_lost_alone() -> None:
+    direction = Direction(("a", "b", "c"), (1.0, 0.01, 0.003), "a, b and c cannot be told apart.")
+    lost = Trouble.NOT_DETERMINED
+    (one,) = of_what_is_lost([direction], {"a": lost})
+    assert one.sentence == "The data do not determine a, with which b and c hardly change."
+    (two,) = of_what_is_lost([direction], {"a": lost, "b": lost, "c": lost})
+    assert two.sentence == direction.sentence

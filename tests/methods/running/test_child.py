@@ -139,7 +139,7 @@ def test_memory_may_be_limited() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_processes_started_by_a_process_end_with_it(child: Child) -> None:
+def test_what_a_process_started_ends_with_it(child: Child) -> None:
     child.call(nested)
     grandchild = answered(child).content
     child.kill()
@@ -161,24 +161,6 @@ def test_a_script_needs_no_guard_and_takes_its_child_with_it(tmp_path: Path) -> 
     )
     run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert run.returncode == -signal.SIGKILL
-    assert ends(int(run.stdout))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc, and signals at a parent's death")
-def test_a_program_of_others_ends_with_the_process_that_needs_it() -> None:
-    script = (
-        "import os, signal, subprocess\n"
-        "from odefit.methods.running.child import ending_together\n"
-        f"command = ending_together(['/bin/sh', '-c', 'echo on; exec sleep {FOREVER}'])\n"
-        "program = subprocess.Popen(command, stdout=subprocess.PIPE)\n"
-        "program.stdout.readline()\n"
-        "print(program.pid, flush=True)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == -signal.SIGKILL, run.stderr
     assert ends(int(run.stdout))
 
 

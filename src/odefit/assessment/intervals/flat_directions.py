@@ -10,36 +10,53 @@ others of its experiments are refitted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.intervals.directions import relative_directions
+from odefit.assessment.parts import Direction, Trouble
 from odefit.common.arrays import Array, BoolArray
+from odefit.common.effects import acting, null_space, undetermined
 from odefit.methods.estimate import Start, Status
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH
 from odefit.problem.inputs.issues import LARGEST
 from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import Part, separate_parts
-from odefit.simulation import ForwardMap
+from odefit.problem.variants.sizes import sizes_at
+from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 SMALL_MOVE = 3.0
-"""Largest change of an unknown along a flat direction, in standard errors, for which it has an
-interval. The square of the largest change within the bounds is added to its variance, so that the
-interval covers it."""
+"""Change of an unknown along a flat direction, in standard errors, for which it has an interval.
+The square of the largest change within the bounds is added to its variance, so that the interval
+covers it."""
+
+SMALL_PART = 0.5
+"""Change relative to the size of the unknown for which it has an interval, too: standard errors of
+a hundredth make every change many of them."""
 
 ALIKE = 0.5
 """Smallest change of an unknown along a flat direction, relative to the largest, that makes the two
 inseparable."""
 
-FACTORS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.5)
-"""Factors that change the most affected unknown both ways, largest first."""
+FACTORS = (1.5, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Factors that change the most affected unknown both ways, smallest first."""
 
 BISECTIONS = 3
 """Number of bisections between the farthest value that fits as well and the next one."""
 
 ONE_STANDARD_ERROR = 1.0  # largest deviance of such a change
+
+
+KEPT = 100
+"""Number of walks of a problem that are kept, since several stages of a fit ask for the same."""
+
+_known: WeakKeyDictionary[Problem, dict[tuple[bytes, int, float], Array]] = WeakKeyDictionary()
 
 
 def small_moves(
@@ -54,10 +71,12 @@ def small_moves(
 
     `rows` are these directions relative to the sizes of the unknowns, shape (d, n). `taking_part`
     marks the unknowns to examine, shape (n,). `errors` are the standard errors without these
-    directions, shape (n,). Changes above :data:`SMALL_MOVE` of these errors, and unknown changes,
-    are infinite.
+    directions, shape (n,). Changes above both :data:`SMALL_MOVE` of these errors and
+    :data:`SMALL_PART` of the unknown, and unknown changes, are infinite.
     """
     moves = np.zeros(len(vector))
+    sizes = sizes_at(forward.problem, vector, part=0.0)
+    small = np.maximum(SMALL_MOVE * errors, SMALL_PART * sizes)
     usable = forward.nodes is None and math.isfinite(variance) and variance > 0.0
     parts = separate_parts(forward.problem) if usable else ()
     for row in rows:
@@ -71,9 +90,51 @@ def small_moves(
             moves[others] = math.inf
             continue
         changes = _moves_with(forward.problem, parts, vector, pivot, variance)
-        changes = np.where(changes <= SMALL_MOVE * errors, changes, math.inf)
+        changes = np.where(changes <= small, changes, math.inf)
         moves[others] = np.hypot(moves[others], changes[others])
     return moves
+
+
+def moved_by_flat_directions(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation
+) -> BoolArray:
+    """Return which unknowns directions that the data do not determine move far, shape (n,).
+
+    They include unknowns without effect. Along such a direction all fits are equal, and count as
+    one answer; where another unknown differs, the fit is another one.
+    """
+    sizes, information = sizes_at(forward.problem, vector), evaluation.information
+    lost = undetermined(information, sizes)
+    variance = Deviance.of(forward, vector, evaluation).variance if lost.any() else math.nan
+    if not variance > 0.0:
+        return lost
+    norms, effective = acting(information, sizes)
+    null = null_space(information[:, effective] / norms[effective]) / norms[effective]
+    if not len(null):
+        return lost
+    basis = np.zeros((len(null), len(vector)))
+    basis[:, effective] = null
+    rows = relative_directions(forward.problem, vector, basis)
+    none = np.zeros(len(vector))
+    moves = small_moves(forward, vector, rows, lost & effective, none, variance)
+    return np.asarray(lost & (~effective | np.isinf(moves)))
+
+
+def of_what_is_lost(
+    directions: Sequence[Direction], trouble: Mapping[str, Trouble]
+) -> tuple[Direction, ...]:
+    """Return the directions with the words for one unknown where they move all others little."""
+    described = []
+    for direction in directions:
+        lost = [key for key in direction.keys if trouble.get(key) is Trouble.NOT_DETERMINED]
+        others = [key for key in direction.keys if key not in trouble]
+        if len(lost) == 1 and others:
+            names = " and ".join([", ".join(others[:-1]), others[-1]] if others[1:] else others)
+            change = "change" if others[1:] else "changes"
+            words = f"The data do not determine {lost[0]}, with which {names} hardly {change}."
+            direction = replace(direction, sentence=words)
+        described.append(direction)
+    return tuple(described)
 
 
 def _moves_with(
@@ -100,44 +161,53 @@ def _moves_with(
     rest = np.arange(len(places)) != here
     name = alone.keys[here]
     unknown = problem.unknowns[pivot].parameter
+    known = _known.setdefault(problem, {})
+    key = vector.tobytes(), pivot, variance
+    if key in known:
+        return known[key]
     least = ForwardMap(alone).cost(vector_of, UNDECIDED)
 
-    def changed(value: float) -> Array | None:
-        """Return the changes of the others with the unknown at a value that fits as well."""
-        end = _refitted(alone, {name: value}, vector_of[rest])
+    def refitted(value: float, start: Array) -> Array | None:
+        """Return the others with the unknown at a value; None if they do not fit as well."""
+        end = _refitted(alone, {name: value}, start)
         if end is None or not 2.0 * (end.cost - least) / variance <= ONE_STANDARD_ERROR:
             return None
-        return np.asarray(np.abs(end.vector - vector_of[rest]))
+        return end.vector
 
     for values in _values(float(vector[pivot]), unknown.lower, unknown.upper):
-        beyond, inside = math.nan, math.nan
+        # Each refit begins at the one before, so that the walk stays on the hill of the answer.
+        inside, beyond, at = float(vector[pivot]), math.nan, vector_of[rest]
         for value in values:
-            changes = changed(value)
-            if changes is not None:
-                inside = value
-                moves[places[rest]] = np.maximum(moves[places[rest]], changes)
+            end = refitted(value, at)
+            if end is None:
+                beyond = value
                 break
-            beyond = value
-        if values and math.isnan(inside):
-            return np.full(len(vector), math.inf)
+            inside, at = value, end
+            moves[places[rest]] = np.maximum(moves[places[rest]], np.abs(at - vector_of[rest]))
+        if beyond == next(iter(values), math.nan):
+            moves[:] = math.inf  # it ends at once: the direction is not flat
+            break
         for _ in range(0 if math.isnan(beyond) else BISECTIONS):
             middle = 0.5 * (inside + beyond)
-            changes = changed(middle)
-            if changes is None:
+            end = refitted(middle, at)
+            if end is None:
                 beyond = middle
-            else:
-                inside = middle
-                moves[places[rest]] = np.maximum(moves[places[rest]], changes)
+                continue
+            inside, at = middle, end
+            moves[places[rest]] = np.maximum(moves[places[rest]], np.abs(at - vector_of[rest]))
+    while len(known) >= KEPT:
+        known.pop(next(iter(known)))
+    known[key] = moves
     return moves
 
 
 def _values(value: float, lower: float, upper: float) -> Iterator[list[float]]:
-    """Yield values below and above a value within the bounds, farthest first."""
+    """Yield values below and above a value within the bounds, nearest first."""
     for sign, bound in ((-1, lower), (1, upper)):
         factors = [value * factor**sign if value else sign * factor for factor in FACTORS]
         inside = [v for v in factors if lower <= v <= upper and abs(v) <= LARGEST]
         if abs(bound) <= LARGEST and bound != value:
-            inside = [bound, *inside]
+            inside.append(bound)
         yield inside
 
 

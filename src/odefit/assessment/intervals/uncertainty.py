@@ -17,7 +17,7 @@ from odefit.assessment.intervals.degrees_of_freedom import (
     noise_freedom,
 )
 from odefit.assessment.intervals.directions import describe_directions, relative_directions
-from odefit.assessment.intervals.flat_directions import small_moves
+from odefit.assessment.intervals.flat_directions import of_what_is_lost, small_moves
 from odefit.assessment.intervals.penalised_differences import smoothness_rows
 from odefit.assessment.intervals.small_samples import (
     correlation_of,
@@ -113,6 +113,7 @@ def assess_uncertainty(
             moves = small_moves(forward, vector, rows, taking_part, alone, variance)
             for k in np.flatnonzero(taking_part & np.isinf(moves)):
                 trouble[problem.keys[k]] = Trouble.NOT_DETERMINED
+            directions = of_what_is_lost(directions, trouble)
         good = np.array([problem.keys[k] not in trouble for k in free])
         with np.errstate(over="ignore", invalid="ignore"):
             # The variance of an unknown with hardly any effect may overflow.
