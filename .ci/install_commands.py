@@ -1,13 +1,13 @@
-"""The install commands that README and docs show, each run in an environment of its own.
+"""Run each install command in README and docs in a separate environment.
 
-install_commands.py list            prints the commands, and on which pages they are
+install_commands.py list            prints the commands, with the pages that show them
 install_commands.py run [NAME ...]  runs all of them, or those of these names: in a fresh
-                                    environment each installs this checkout, and shows that what it
-                                    promises is there
+                                    environment each installs this checkout, and proves that the
+                                    promised packages work
 
-A name is what is installed: `plain`, extras such as `docs` or `dev,docs`, with an option such as
-`constraint` behind it. `odefit[global]` stands for the checkout with this extra, as odefit is in no
-registry yet. What else a line runs after `&&` is run as it stands.
+A name lists the installed parts: `plain`, extras such as `docs` or `dev,docs`, followed by an
+option such as `constraint`. `odefit[global]` means the checkout with this extra, as odefit is in no
+registry yet. Further commands of a line after `&&` are run unchanged.
 """
 
 from __future__ import annotations
@@ -148,31 +148,31 @@ for tool in ("ruff", "mypy", "pytest"):
     subprocess.run([sys.executable, "-m", tool, "--version"], check=True)
 """,
 }
-"""What shows that an extra keeps its promise, in Python."""
+"""Python code that proves that an extra works."""
 
 LESS = """
 result = odefit.fit(problem, seed=1)
 assert abs(result.best.parameters["k"] - 0.5) < 0.02
 result.save("result.json")
 """
-"""What an installation without most dependencies is said to suffice for."""
+"""The use for which an installation without most dependencies is promised to suffice."""
 
 RUN_ELSEWHERE = {"python -m pytest": "`.ci/run` runs it whole, here its tests are collected"}
-"""What the lines of pages go on with and what is not run here, by how it begins, and the reason."""
+"""Continuations of lines on pages that are not run here, by their beginning, with the reason."""
 
 
 @dataclass
 class Command:
-    """An install command, and what stands on the pages.
+    """An install command on the pages.
 
     Attributes
     ----------
     name
-        What is installed.
+        The installed parts.
     lines
-        Its parts that install, in their order.
+        Its installing parts, in order.
     then
-        What the pages run after it.
+        The commands that the pages run after it.
     pages
         The pages that show it.
     """
@@ -189,7 +189,7 @@ class Command:
 
     @property
     def proof(self) -> str:
-        """Python that shows that all is there."""
+        """Python code that proves that everything is installed."""
         if any("--no-deps" in line for line in self.lines):
             return BEGINNING + LESS
         return BEGINNING + "".join(PROOFS[e] for e in ("plain", *self.extras))
@@ -202,12 +202,10 @@ def pages() -> list[Path]:
 
 
 def shown(text: str) -> list[str]:
-    """Return the lines of a page that install something; those that belong together as one.
+    """Return the lines of a page that install something; related lines are joined.
 
-    An extra that is named without a command is a command as well.
-
-    Lines of a block are commands to choose from, but for those after `--no-deps`, which install
-    what that leaves out.
+    An extra that is named without a command counts as a command. Lines of a block are alternatives,
+    except those after `--no-deps`, which install the rest.
     """
     found: list[str] = []
     for block in BLOCK.finditer(text):
@@ -239,7 +237,7 @@ def commands(texts: Iterable[tuple[str, str]]) -> dict[str, Command]:
 
 
 def _whole(part: str) -> str:
-    """Return an install command that names what it installs: this checkout, if it says nothing."""
+    """Return an install command that names its target: this checkout, unless it names another."""
     words = shlex.split(part)
     words = words[words.index("install") + 1 :]
     return part if any(not word.startswith("-") for word in words) else f"{part} ."
@@ -253,14 +251,14 @@ def _name(installs: Sequence[str]) -> str:
 
 
 def run(command: Command, tree: Path) -> bool:
-    """Run a command in an environment of its own, print how it went, and return whether it did.
+    """Run a command in a separate environment, print the outcome, and return whether it succeeded.
 
     Parameters
     ----------
     command
         The command.
     tree
-        A copy of the checkout, in which it is run.
+        A copy of the checkout, in which the command is run.
     """
     print(f"\n== {command.name}: {' && '.join(command.lines)}", flush=True)
     began = time.monotonic()
@@ -307,7 +305,7 @@ def run(command: Command, tree: Path) -> bool:
 
 
 def main() -> int:
-    """Do what the command line asks."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

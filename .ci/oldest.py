@@ -1,10 +1,10 @@
 """The oldest version of every dependency: the lower bounds of pyproject.toml, for pip.
 
-oldest.py write   writes oldest.txt anew
-oldest.py check   fails if oldest.txt does not say what pyproject.toml says
+oldest.py write   renews oldest.txt
+oldest.py check   fails if oldest.txt disagrees with pyproject.toml
 
 With `python -m pip install --constraint .ci/oldest.txt ".[test]"` an environment has exactly these;
-without it pip takes the newest versions that there are. So both ends of every range are tested.
+otherwise pip takes the newest versions. So both ends of every range are tested.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ TOOLS = ("dev", "docs", "bench")
 INDIRECT = {
     "pyparsing<3.3": "Later ones warn of what matplotlib 3.9 calls, and warnings fail tests.",
 }
-"""What the oldest versions bring along and do not go with when it is new, and why."""
+"""Indirect dependencies whose newest versions the oldest versions do not support, with the
+reason."""
 
 HEAD = """\
 # The oldest versions with which odefit is tested: the lower bounds of all that it or its tests
@@ -48,7 +49,7 @@ def bounds(pyproject: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for requirement in requirements:
         if requirement.startswith(f"{project['name']}["):
-            continue  # an extra of our own
+            continue  # an extra of odefit itself
         match = REQUIREMENT.match(requirement)
         if match is None:
             raise SystemExit(f"pyproject.toml: '{requirement}' has no lower bound; write NAME>=1.2")
@@ -66,7 +67,7 @@ def constraints(pyproject: str) -> str:
 
 
 def main() -> int:
-    """Do what the command line asks."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("verb", choices=("write", "check"))
     verb = parser.parse_args().verb

@@ -1,4 +1,4 @@
-"""The README's commands and the output that docs show, for .ci/run and for whoever renews them.
+"""Print the README's commands for .ci/run, and check or renew the output shown in docs.
 
 readme.py command NAME   prints the command block marked <!-- ci: NAME -->
 readme.py check FILE     fails if the output in docs/reading-a-result.md differs from FILE's in
@@ -24,7 +24,7 @@ TOLERANCE = 1e-2
 
 
 def block(marker: str, text: str) -> re.Match[str]:
-    """The one fenced block that follows `marker` in `text`."""
+    """Return the only fenced block that follows `marker` in `text`."""
     pattern = re.compile(rf"<!-- {re.escape(marker)} -->\n```\w+\n(.*?)```", re.DOTALL)
     found = list(pattern.finditer(text))
     if len(found) != 1:
@@ -33,7 +33,7 @@ def block(marker: str, text: str) -> re.Match[str]:
 
 
 def differences(shown: str, real: str) -> list[str]:
-    """Lines of `shown` that `real` does not say any more, durations, widths and rounding apart."""
+    """Return the lines of `shown` that `real` lacks, apart from durations, widths and rounding."""
     pairs = [
         [line.split() for line in RULE.sub("─", text).splitlines() if line.strip()]
         for text in (DURATION.sub("DURATION", shown), DURATION.sub("DURATION", real))
@@ -48,7 +48,7 @@ def differences(shown: str, real: str) -> list[str]:
 
 
 def same(old: str, new: str) -> bool:
-    """Do two words agree, numbers in them to within `TOLERANCE`?"""
+    """Return whether two words agree, numbers in them to within `TOLERANCE`."""
     numbers = [[float(n) for n in NUMBER.findall(word)] for word in (old, new)]
     return NUMBER.sub("#", old) == NUMBER.sub("#", new) and all(
         math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-12) for a, b in zip(*numbers, strict=True)
@@ -56,7 +56,7 @@ def same(old: str, new: str) -> bool:
 
 
 def main() -> int:
-    """Do what the command line asks."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("verb", choices=("command", "check", "paste"))
     parser.add_argument("what", help="name of a command block, or a file with the real output")

@@ -31,7 +31,7 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 # The scripts in examples/ are run, and an error in one of them is an error of the build. Their
-# pages are made anew each time and belong to no commit.
+# pages are regenerated each time and are not committed.
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent))
@@ -82,7 +82,7 @@ toc_object_entries_show_parents = "hide"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-html_context = {"default_mode": "auto"}  # light or dark as the reader has set it
+html_context = {"default_mode": "auto"}  # light or dark, by the reader's setting
 html_theme = "pydata_sphinx_theme"
 html_title = "odefit"
 html_static_path = ["_static"]
@@ -108,7 +108,7 @@ html_theme_options: dict[str, Any] = {
 def resolve_by_public_name(
     app: Sphinx, env: BuildEnvironment, node: nodes.Element, content: nodes.Element
 ) -> nodes.Element | None:
-    """Let an annotation lead to the public name of what it names.
+    """Link an annotation to the public name of its object.
 
     A signature names ``odefit.problem.problem.Problem``; the page of the interface has
     ``odefit.Problem``.
@@ -133,7 +133,7 @@ SEARCH_WORDS: dict[str, list[str]] = tomllib.loads(
 
 
 def add_search_words(app: Sphinx, doctree: nodes.document) -> None:
-    """Let the search lead to a section by words that users have for it.
+    """Make the search find a section by the words of users.
 
     They become entries of an index directive, which the search ranks above the text of pages.
     """
@@ -145,7 +145,7 @@ def add_search_words(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Connect what this file adds to Sphinx."""
+    """Connect the additions of this file to Sphinx."""
     app.add_lexer("csv", TextLexer)
     app.connect("missing-reference", resolve_by_public_name)
     app.connect("doctree-read", add_search_words)

@@ -13,16 +13,16 @@ from matplotlib.figure import Figure
 from sphinx_gallery.scrapers import figure_rst, matplotlib_scraper
 
 LAST_EXPRESSION = "___"
-"""The name under which sphinx-gallery keeps the value of a block's last line, also for later blocks
-that end with none."""
+"""The name under which sphinx-gallery stores the value of a block's last line, also for later
+blocks without a value."""
 
 _shown: WeakSet[Figure] = WeakSet()
 
 
 def figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """Return the figure that a block ends with, or those that pyplot has.
+    """Return the figure at the end of a block, or those of pyplot.
 
-    The arguments and what is returned are those of a scraper of sphinx-gallery.
+    Arguments and return value are those of a scraper of sphinx-gallery.
     """
     variables = block_vars["example_globals"]
     source = Path(block_vars["src_file"]).read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]
 
 
 def in_words(figure: Figure, page: str) -> str:
-    """Return what a figure shows, for those who do not see it: what is drawn against what."""
+    """Return a description of a figure for readers who do not see it: what its axes show."""
     panels = [axes for axes in figure.axes if axes.axison]
     titles = [axes.get_title("left") or axes.get_title() or axes.get_ylabel() for axes in panels]
     drawn = ", ".join(dict.fromkeys(" ".join(title.split()) for title in titles if title))
@@ -49,6 +49,6 @@ def in_words(figure: Figure, page: str) -> str:
 
 
 def with_texts(page: str, texts: list[str]) -> str:
-    """Return a part of a page, its pictures with these texts instead of sphinx-gallery's."""
+    """Return a part of a page whose pictures have these texts instead of sphinx-gallery's."""
     left = iter(texts)
     return re.sub(r"(?m)^( *:alt:).*$", lambda line: f"{line[1]} {next(left, '')}".rstrip(), page)

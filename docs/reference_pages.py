@@ -118,7 +118,7 @@ def cell(text: str) -> str:
 
 
 def commands_page() -> str:
-    """Return the arguments and options of every command, as its ``--help`` has them."""
+    """Return the arguments and options of every command, as in its ``--help``."""
     whole = parser()
     (choice,) = (a for a in whole._actions if isinstance(a, argparse._SubParsersAction))
     parts = [
@@ -242,7 +242,7 @@ REMEDY = re.compile(
     r"add|fit|run|free|fix|take|leave|keep"
     r"|see|try|expected|it (?:has|must|needs)|did you mean|Methods are|pip install)\b)"
 )
-"""Where the remedy begins in a message."""
+"""The beginning of the remedy in a message."""
 
 
 def split(message: str) -> tuple[str, str]:
@@ -283,7 +283,7 @@ def messages_in(tree: ast.Module) -> Iterator[str]:
 
 
 def template(node: ast.expr) -> str:
-    """Return the text of a string in the source, with … for what is put in."""
+    """Return the text of a string in the source, with … for inserted values."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):

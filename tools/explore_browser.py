@@ -1,8 +1,8 @@
-"""Chromium on the page of ``odefit explore``: how it is started, watched, and used at random.
+"""Start Chromium on the page of ``odefit explore``, record its errors, and use it at random.
 
-``python tools/explore_browser.py --count 500 --seed 1`` does so many random actions on a page, and
-says what went wrong: messages in the console, errors of the page or of the server, and requests to
-any other machine.
+``python tools/explore_browser.py --count 500 --seed 1`` performs this number of random actions on a
+page, and reports errors: messages in the console, errors of the page or of the server, and requests
+to any other machine.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from odefit.explorer import Explorer, explore
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-"""The browser; None if there is none."""
+"""The browser; None if it is not installed."""
 
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-"""Options with which it runs without a screen, and asks nobody for anything by itself."""
+"""Options for running without a screen and without requests of the browser itself."""
 
 PATIENCE = 20_000
-"""Milliseconds after which something that does not appear is missing."""
+"""Milliseconds after which an element that has not appeared counts as missing."""
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Watch:
-    """What went wrong on a page and its server, in words.
+    """The errors of a page and its server, in words.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Watch:
 
 
 class _Errors(logging.Handler):
-    """Takes down what the server complains of."""
+    """A log handler that records the errors of the server."""
 
     def __init__(self, found: list[str]) -> None:
         super().__init__(logging.WARNING)
@@ -80,8 +80,8 @@ def watched(
 ) -> Iterator[tuple[Page, Watch]]:
     """Open the page, and watch it.
 
-    Answers with a sentence for the user (status 422) are no errors; the console shows them all the
-    same, and is not believed there.
+    Answers with a sentence for the user (status 422) are no errors, although the console shows them
+    as such.
     """
     base = explorer.url.split("?")[0]
     watch = Watch()
@@ -120,7 +120,7 @@ def watched(
 
 
 TEXTS = ("0.5", "1e-3", "-1", "0", "1e9", "abc", "", "3,5", "0x10", "1e400", "NaN", " 2 ", "<b>")
-"""What is typed into fields."""
+"""Texts that are typed into fields."""
 
 
 CHOOSE = """(select, share) => {
@@ -130,14 +130,14 @@ CHOOSE = """(select, share) => {
     for (const name of ["input", "change"])
         select.dispatchEvent(new Event(name, { bubbles: true }));
 }"""
-"""Choose one of the options that a user can choose: some views offer single experiments alone.
-
-One step in the page, since an answer of the server may replace the options between two.
+"""Choose one of the options that a user can choose: some views offer only single experiments. The
+choice is one step in the page, since an answer of the server may replace the options between two
+steps.
 """
 
 
 class RandomUser:
-    """Uses whatever is on the page, in an order that hangs on a seed."""
+    """Performs random actions on the elements of the page; a seed determines their order."""
 
     def __init__(self, page: Page, seed: int) -> None:
         self.page = page
@@ -151,12 +151,12 @@ class RandomUser:
         ]  # fmt: skip
 
     def act(self) -> None:
-        """Do one thing."""
+        """Perform one action."""
         action = self.random.choice(self.actions)
         self.log.append(action.__name__)
         self.element = None
         dialog = self.page.locator("dialog[open]")
-        if dialog.count():  # everything else is out of reach meanwhile
+        if dialog.count():  # an open dialog covers everything else
             name = self.random.choice(["#keep-file", "#keep-file", "#write:not(:disabled)"])
             button = self.page.locator(name)
             if button.count():
@@ -173,10 +173,10 @@ class RandomUser:
                 raise
 
     def one(self, selector: str) -> ElementHandle | None:
-        """Return one of the visible elements.
+        """Return a random visible element.
 
-        The element itself, and not its number in the list: a late answer of the server may hide
-        an earlier one, and the number would then stand for another element.
+        It is returned itself, not by its number in the list: a late answer of the server may hide
+        an earlier element and change the numbers.
         """
         elements = self.page.locator(f":is({selector}):visible").element_handles()
         self.element = self.random.choice(elements) if elements else None
@@ -230,7 +230,7 @@ class RandomUser:
     def click(self) -> None:
         button = self.one("summary, button:not(:disabled):not(#quit):not([role=tab])")
         if button is not None:
-            # It may be gone by now: an answer of the server takes it away.
+            # An answer of the server may have removed it.
             self.log[-1] += f" {button.text_content()}"
             button.evaluate("e => e.click()")
 
@@ -277,7 +277,7 @@ class RandomUser:
 def use_at_random(
     browser: Browser, explorer: Explorer, count: int, seed: int
 ) -> tuple[Watch, list[str]]:
-    """Return what went wrong in so many random actions, and what was done."""
+    """Return the errors of a number of random actions, and these actions."""
     with watched(browser, explorer) as (page, watch):
         page.set_default_timeout(4000)
         user = RandomUser(page, seed)
@@ -300,7 +300,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "problem.toml"
         odefit.save(problem, file)
-        os.chdir(folder)  # where copies are saved
+        os.chdir(folder)  # the folder of saved copies
         result = odefit.fit(problem, odefit.SingleShooting())
         explorer = explore(odefit.load(file), result=result, file=file)
         with chromium() as browser:

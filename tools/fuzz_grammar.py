@@ -1,11 +1,11 @@
 """Random right models from a grammar, with data simulated by SciPy: part of `fuzz_models.py`.
 
-A number gives a model, always the same one: one to four states in units of their own, from 1e-15
-to 1e13, with rates that have roots, powers, Hill terms, exponentials, logarithms, kinks and
-conditions; known, unknown and computed initial values, often zero; events, experiments, noise.
-Each model has a meaning at its hidden true values: SciPy integrates it there, and what comes out,
-with noise or without, is the data. So nothing of odefit takes part, and nothing may be refused
-because the model itself makes no sense.
+A number always gives the same model: one to four states in different units, from 1e-15 to 1e13,
+with rates that have roots, powers, Hill terms, exponentials, logarithms, kinks and conditions;
+known, unknown and computed initial values, often zero; events, experiments, noise. Each model is
+valid at its hidden true values: SciPy integrates it there, and the result, with or without noise,
+is the data. So odefit takes no part in making the data, and no refusal can be due to an invalid
+model.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 ATTEMPTS = 200
-"""Number of models that are drawn for one number until SciPy can integrate one."""
+"""Largest number of models drawn for one number until SciPy can integrate one."""
 
 EVALUATIONS = 20_000
-"""Evaluations of a right-hand side after which a model is drawn again."""
+"""Number of evaluations of a right-hand side after which another model is drawn."""
 
 LARGEST = 1e4
-"""Size of a state, in its own unit, beyond which a model is drawn again."""
+"""Size of a state, in its own unit, beyond which another model is drawn."""
 
 UNITS = (1.0, 1.0, 1.0, 1.0, 1e3, 1e-3, 1e6, 1e-6, 1e-9, 1e-12, 1e-15, 1e9, 1e13)
 """Units of states; most are near 1."""
@@ -39,7 +39,7 @@ FUNCTIONS: Mapping[str, Any] = {
     "max": max,
     "if_": lambda condition, a, b: a if condition else b,
 }
-"""What the texts of a model call, for Python."""
+"""The functions that the texts of a model call, in Python."""
 
 
 class UnusableError(Exception):
@@ -57,11 +57,11 @@ class FuzzModel:
     mapping
         The problem in format 1, with its data in place.
     truth
-        The hidden values of what is unknown, by key.
+        The hidden values of the unknowns, by key.
     features
-        What it has, in words.
+        The features of the model, in words.
     curves
-        The observables at the hidden true values, an experiment each, by SciPy's LSODA.
+        The observables at the hidden true values, by experiment, from SciPy's LSODA.
     followed
         Gives the same curves by another method of SciPy, more accurately.
     """
@@ -86,7 +86,7 @@ def fuzz_model(number: int) -> FuzzModel:
         try:
             strict = np.errstate(over="raise", divide="raise", invalid="raise")
             with strict, warnings.catch_warnings():
-                warnings.simplefilter("error")  # what LSODA says of a hopeless integration
+                warnings.simplefilter("error")  # messages of LSODA on a hopeless integration
                 return _drawn(number, draft)
         except (UnusableError, ArithmeticError, ValueError, UserWarning):
             continue
@@ -242,7 +242,7 @@ def _initial_values(d: _Draft) -> None:
 def _value(text: Any, names: Mapping[str, float]) -> float:
     """Return the value of a text of this grammar."""
     code = re.sub(r"\bif\(", "if_(", str(text)).replace("^", "**")
-    # The text is the grammar's own, and nobody else's.
+    # Only the grammar itself has written this text.
     found = eval(code, {"__builtins__": {}}, {**FUNCTIONS, **names})  # noqa: S307
     if isinstance(found, complex) or not math.isfinite(found):
         raise UnusableError
@@ -370,7 +370,7 @@ def _noise(d: _Draft, name: str, size: float, kind: str, measured: str) -> dict[
 
 
 def _parameters(d: _Draft, truth: dict[str, float]) -> dict[str, Any]:
-    """Return the table of parameters: bounds, scales, guesses, and what is fixed."""
+    """Return the table of parameters: bounds, scales, guesses and fixed values."""
     names = [*d.values]
     known = {n for n in names if d.chance(0.15)}
     style = d.choose("bounds", "bounds", "bounds", "wide", "wide", "log", "log", "positive", "none")

@@ -1,17 +1,16 @@
-"""Random right models through everything that users run: nothing crashes, and no answer is lost.
+"""Run random valid models through all features: nothing crashes, and no answer is lost.
 
     python tools/fuzz_models.py [--from 0] [--count 5000] [--jobs 1] [--light] [--state FILE]
     python tools/fuzz_models.py --case 17 [--print]
 
 `fuzz_grammar.py` draws a model for each number. Each goes through fit, tables, report, result file,
 residuals, prediction, a profile, simulation and check; every fourth through the command line as
-well. Warnings count as errors. Faults are: an exception other than `InputError`, a stage of a fit
-that has failed, a NumPy warning, an exit status that is not documented, a result without an answer
-where the search has found one, values at the hidden truth that differ from SciPy's without a word,
-more than `LIMIT` seconds, and the end of the process. What is
-refused is counted with its reason, since a right model should not be. With `--state`, a file of a
-line of JSON a case, a run goes on where another one stopped. The exit status is 1 if there was a
-fault.
+well. Warnings count as errors. Faults are: an exception other than `InputError`, a failed stage of
+a fit, a NumPy warning, an undocumented exit status, a result without an answer although the search
+found one, values at the hidden truth that differ from SciPy's without a warning, more than `LIMIT`
+seconds, and the end of the process. Refusals are counted with their reasons, since a valid model
+should not be refused. With `--state`, a file with a line of JSON for each case, a run continues
+where another one stopped. The exit status is 1 if there was a fault.
 """
 
 from __future__ import annotations
@@ -44,47 +43,48 @@ import numpy as np
 from fuzz_grammar import FuzzModel, UnusableError, fuzz_model
 
 LIMIT = 60
-"""Seconds of processor time after which a case counts as one that hangs."""
+"""Seconds of processor time after which a case counts as hanging."""
 
 FIT_SECONDS, LIGHT_FIT_SECONDS = 3.0, 0.5
-"""The time limit of a fit, and of that of a light case."""
+"""The time limits of a fit, in general and for a light case."""
 
 COUNT_WORK = 5e7
-"""Operations of the analysis of the equations by `odefit check`, which take a second."""
+"""Number of operations of the structural analysis by `odefit check`, about a second."""
 
 APART = 1e-4
-"""Difference from the values of SciPy, relative to the largest, that has to be told."""
+"""Difference from the values of SciPy, relative to the largest, that must be reported."""
 
 AGREEMENT = 1e-5
-"""Difference of two methods of SciPy, relative to the largest value, up to which they are right."""
+"""Difference of two methods of SciPy, relative to the largest value, up to which both are
+trusted."""
 
 STATUSES = frozenset({0, 2, 3, 4})
 """Exit statuses that a command may have."""
 
 UNABLE = "the simulation fails: "
-"""How the error begins that tables of a result raise where no engine can integrate its answer."""
+"""The beginning of the error that a result raises if no engine can integrate its answer."""
 
 
 class OverdueError(BaseException):
-    """A case takes too long; no `Exception`, so that nothing in the package catches it."""
+    """Raised for a case that takes too long; no `Exception`, so that only this tool catches it."""
 
 
 @dataclass
 class Outcome:
-    """What became of a case.
+    """The outcome of a case.
 
     Attributes
     ----------
     number
         The number of the case.
     faults
-        Each with the step, and what happened.
+        The faults, each with its step and a description.
     refusals
-        The steps that were refused, each with the reason.
+        The refused steps, each with the reason.
     status
-        How the fit ended.
+        The status of the fit.
     seconds
-        How long the case took.
+        The duration of the case.
     """
 
     number: int
@@ -95,7 +95,7 @@ class Outcome:
 
 
 class _Tracebacks(logging.Handler):
-    """Keeps the tracebacks that the package writes to its log."""
+    """A log handler that stores the tracebacks of the package."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -108,18 +108,18 @@ class _Tracebacks(logging.Handler):
 
 
 class _Case:
-    """A model on its way through everything; a light one takes the long steps only now and then."""
+    """The steps of one model; a light case takes the long steps only occasionally."""
 
     def __init__(self, model: FuzzModel, folder: Path, light: bool) -> None:
         self.model, self.folder, self.light = model, folder, light
         self.outcome = Outcome(model.number)
 
     def due(self, every: int) -> bool:
-        """Tell whether a light case takes a step that one of so many cases takes."""
+        """Return whether a light case takes a step that one in a number of cases takes."""
         return not self.light or self.model.number % every == 0
 
     def step(self, name: str, run: Callable[[], Any]) -> Any:
-        """Run a step; return what it gives, or None."""
+        """Run a step; return its value, or None."""
         import odefit
 
         handler = _Tracebacks()
@@ -153,7 +153,7 @@ class _Case:
         return LIGHT_FIT_SECONDS if self.light else FIT_SECONDS
 
     def run(self) -> Outcome:
-        """Take the model through everything."""
+        """Run all steps of the model."""
         import odefit
         from odefit.problem import problem_from_mapping
 
@@ -172,7 +172,7 @@ class _Case:
         return self.outcome
 
     def _whole(self, problem: Any) -> None:
-        """Simulate at the hidden truth, where SciPy can: odefit can as well, to the same values."""
+        """Simulate at the hidden truth, if SciPy can: odefit must give the same values."""
         vector = self._truth(problem)
         if vector is None:
             return
@@ -183,7 +183,7 @@ class _Case:
             self._beside_scipy(problem, vector, found)
 
     def _truth(self, problem: Any) -> Any:
-        """Return the hidden values of all unknowns; None where the truth does not have them."""
+        """Return the hidden values of all unknowns; None if the truth lacks one."""
         known = {key: self.model.truth.get(key) for key in problem.keys}
         for unknown in problem.unknowns:
             if unknown.kind == "noise":
@@ -191,7 +191,7 @@ class _Case:
         return None if None in known.values() else np.array(list(known.values()), dtype=float)
 
     def _observables(self, problem: Any, vector: Any) -> Any:
-        """Return the observables of each experiment, or why there are none."""
+        """Return the observables of each experiment, or the reason why they are missing."""
         import odefit
 
         found = []
@@ -221,14 +221,14 @@ class _Case:
             self.outcome.refusals.append(("simulate", f"{what}, and that is told"))
 
     def _confirmed(self, problem: Any, values: dict[str, float], sure: Any) -> str:
-        """Return what is wrong after a second opinion; an empty text where that sees it."""
+        """Return the fault after a second opinion; empty if that opinion reports it."""
         from odefit.simulation.simulations import confirmed_simulation
 
         table, opinion = confirmed_simulation(problem, values)
         if opinion is None or opinion.agrees:
             return "the second opinion agrees with what is wrong"
         if opinion.better is None:
-            return ""  # it says that nobody knows
+            return ""  # it reports that no engines agree
         several = len(problem.conditions) > 1
         parts = [
             table[table["experiment"] == c.name] if several else table for c in problem.conditions
@@ -339,7 +339,7 @@ def _difference(found: Sequence[Any], curves: Sequence[Any]) -> tuple[float, str
 
 
 def run_case(number: int, light: bool = False) -> Outcome:
-    """Take the model of a number through everything."""
+    """Run all steps of the model with a number."""
 
     def overdue(_: int, __: FrameType | None) -> None:
         raise OverdueError
@@ -373,7 +373,7 @@ def _serve(connection: Connection, light: bool) -> None:
 
 
 class _Worker:
-    """A process that runs one case after another, and begins anew where it ends."""
+    """A process that runs one case after another, and is restarted if it ends."""
 
     def __init__(self, light: bool) -> None:
         self.number, self.light = -1, light
@@ -407,7 +407,7 @@ class _Worker:
 
 
 def outcomes(numbers: list[int], jobs: int, light: bool = False) -> Iterator[Outcome]:
-    """Yield what becomes of the cases, in the order in which they end."""
+    """Yield the outcomes of the cases, in the order in which they end."""
     pending = iter(numbers)
     busy = [_Worker(light) for _ in range(min(jobs, len(numbers)))]
     for worker in busy:
@@ -430,7 +430,7 @@ def shown(outcome: Outcome) -> str:
 
 
 def table(found: list[Outcome]) -> str:
-    """Return what became of all cases, as text."""
+    """Return the outcomes of all cases as text."""
     faulty = sum(bool(o.faults) for o in found)
     lines = [f"{len(found)} cases, {faulty} with faults, {sum(o.seconds for o in found):.0f} s"]
     for title, counts in (
@@ -444,13 +444,13 @@ def table(found: list[Outcome]) -> str:
 
 
 def _sort(text: str) -> str:
-    """Return the last line of a text, without its numbers."""
+    """Return the last line of a text without its numbers."""
     lines = [line for line in text.strip().splitlines() if line.strip()] or [""]
     return re.sub(r"[-+]?\d+\.?\d*(e[-+]?\d+)?", "#", lines[-1])[:160]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Draw, run, and say what came of it."""
+    """Draw the models, run them, and print the outcomes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first number")
     parser.add_argument("--count", type=int, default=5000)
@@ -474,7 +474,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _campaign(options: argparse.Namespace) -> list[Outcome]:
-    """Run all cases of a range that are not done yet; return the outcomes of all."""
+    """Run all missing cases of a range; return the outcomes of all."""
     found: dict[int, Outcome] = {}
     if options.state is not None and options.state.exists():
         for line in options.state.read_text(encoding="utf-8").splitlines():

@@ -1,12 +1,12 @@
-"""The contract with users, written down: renew it, or see what has changed.
+"""The recorded contract with users: renew it, or list the changes.
 
     python tools/golden.py check               # what differs from what is written down
     python tools/golden.py write               # writes down what was added, but no break
     python tools/golden.py write --breaking    # that too: see "Stability" in CONTRIBUTING.md
     python tools/golden.py store               # adds results of this version, for later ones
 
-The listings are tests/golden/*.json and the schema of result files in docs/_static. Files of
-results are never renewed, only added to: they stand for those that users have.
+The listings are tests/golden/*.json and the schema of result files in docs/_static. Stored results
+are never renewed, only added: they represent the files of users.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LISTINGS: Mapping[Path, Callable[[], dict[str, Any]]] = {
     GOLDEN / "python_names.json": python_names.listing,
     result_schema.FILE: result_schema.schema,
 }
-"""What is written down where."""
+"""The listings, by their files."""
 
 REMEDY = """\
 What is added: python tools/golden.py write, and a line in CHANGELOG.md.
@@ -37,12 +37,12 @@ What breaks: see "Stability" in CONTRIBUTING.md before python tools/golden.py wr
 
 
 def written(path: Path) -> Any:
-    """Return what is written down in a file; nothing, if it is not there yet."""
+    """Return the recorded listing in a file; empty if there is no file yet."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def text(listing: Mapping[str, Any]) -> str:
-    """Return a listing as text: an entry a line, short ones whole, so that changes can be read."""
+    """Return a listing as text, with each short entry on one line, so that diffs are readable."""
     return _text(listing) + "\n"
 
 
@@ -61,9 +61,9 @@ def _text(value: Any, indent: str = "") -> str:
 
 
 def changes(path: Path) -> list[Difference]:
-    """Return where what is written down in a file differs from what holds today.
+    """Return the differences between the recorded and the present listing of a file.
 
-    Descriptions in the schema are sentences of docstrings, which may be worded better at any time.
+    Descriptions in the schema are sentences of docstrings, which may be reworded at any time.
     """
     old, new = written(path), LISTINGS[path]()
     if path == result_schema.FILE:
@@ -72,7 +72,7 @@ def changes(path: Path) -> list[Difference]:
 
 
 def main() -> int:
-    """Do what the command line asks."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

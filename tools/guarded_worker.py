@@ -1,7 +1,7 @@
-"""A process that reads inputs which may be hostile: its memory is limited, and it is watched.
+"""A process that reads possibly hostile inputs, with limited memory and audit hooks.
 
-What an input must never do is noticed by Python's audit hooks: connect to another machine, start a
-program, load what pickle names, or open a file that nobody has named.
+Python's audit hooks report forbidden actions of an input: connecting to another machine, starting a
+program, loading objects by pickle, or opening a file that was not named.
 """
 
 from __future__ import annotations
@@ -30,31 +30,30 @@ Verdict = Literal[
 FAULTS = ("traceback", "wrong success", "output", "message", "forbidden", "memory", "hang", "crash")
 
 EXTRA_MEMORY = 2 << 30
-"""Bytes that a case may take beyond what the process has before it, so that it cannot swap."""
+"""Bytes that a case may use beyond those of the process before it, so that it cannot swap."""
 
 PEAK_MEMORY, PEAK_FACTOR = 200_000_000, 20
-"""Bytes of growth of the resident memory, and how many for each byte of the files of a case, above
-which it is a fault."""
+"""Largest growth of the resident memory, in bytes and in bytes for each byte of a case's files."""
 
 LONGEST_MESSAGE = 1500
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case.
+    """The outcome of a case.
 
     Attributes
     ----------
     verdict
-        In a word.
+        The outcome in a word.
     text
-        The message, or what is wrong.
+        The message, or the fault.
     detail
-        What was changed.
+        The change of the input.
     memory
-        By how many bytes the resident memory grew, at its peak.
+        Growth of the resident memory at its peak, in bytes.
     seconds
-        Processor time.
+        Processor time in seconds.
     """
 
     verdict: Verdict
@@ -65,7 +64,7 @@ class Outcome:
 
 
 class Watch:
-    """Audit hooks; they cannot be removed, and are asleep between cases."""
+    """Audit hooks, which cannot be removed but are inactive between cases."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -92,7 +91,7 @@ _FORBIDDEN = frozenset(
 
 
 def serve(connection: Connection, seed: int, keep: Path | None) -> None:
-    """Answer numbers of cases with their outcomes, until the other end is closed."""
+    """Run the cases whose numbers arrive, and send their outcomes, until the connection closes."""
     warnings.simplefilter("ignore")
     os.environ["ODEFIT_CACHE"] = tempfile.mkdtemp(prefix="cache-")
     place = Path(tempfile.mkdtemp(prefix="inputs-")).resolve()
@@ -169,7 +168,7 @@ def outcome(case: Case, folder: Path, watch: Watch) -> Outcome:
 
 
 def _wrong_message(error: odefit.InputError) -> str:
-    """Return what is wrong with a refusal: it has a place, and is a line of limited length."""
+    """Return the fault of a message: it must name a place, and be a line of limited length."""
     if not error.messages:
         return "no message"
     for message in error.messages:
@@ -183,8 +182,8 @@ def _wrong_message(error: odefit.InputError) -> str:
 
 
 def _forget_peak() -> int:
-    """Begin a new record of the largest resident memory; return the present one in bytes."""
-    with suppress(OSError):  # not on Linux: the peak is that of all cases so far
+    """Reset the record of the largest resident memory; return the present size in bytes."""
+    with suppress(OSError):  # on other systems than Linux the peak is that of all cases so far
         Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     return _peak()
 
@@ -200,7 +199,7 @@ def _peak() -> int:
 
 
 def _limit_memory(extra: int | None, before: tuple[int, int] | None = None) -> tuple[int, int]:
-    """Limit the address space to what is used and `extra` bytes, or as it was `before`."""
+    """Limit the address space to the present size plus `extra` bytes, or restore `before`."""
     import resource
 
     now = resource.getrlimit(resource.RLIMIT_AS)

@@ -1,4 +1,4 @@
-"""Pictures of the guides, of a fit that converges, and of the way from a problem to its result.
+"""Pictures of the guides, of a converging fit, and of the way from a problem to its result.
 
 The figure at the top of a guide comes from the guide's own example: its files, or its Python.
 """
@@ -35,7 +35,7 @@ FRAME_SECONDS, LAST_SECONDS = 0.7, 2.5
 
 
 def problem_of(page: str) -> odefit.Problem:
-    """Return the problem in the files that a page of the documentation shows."""
+    """Return the problem whose files a page of the documentation shows."""
     text = (DOCS / page).read_text(encoding="utf-8")
     files = dict(FILE.findall(text))
     with tempfile.TemporaryDirectory() as folder:
@@ -46,9 +46,9 @@ def problem_of(page: str) -> odefit.Problem:
 
 
 def names_of(page: str, last: str) -> dict[str, Any]:
-    """Return the names after the Python of a page, up to the block that gives the last of them.
+    """Return variables of the Python code of a page, run until the last of them is set.
 
-    The files of the page stand in the folder where it runs.
+    The code runs in a folder with the files of the page.
     """
     text = (DOCS / page).read_text(encoding="utf-8")
     names: dict[str, Any] = {"print": lambda *_, **__: None}
@@ -63,19 +63,19 @@ def names_of(page: str, last: str) -> dict[str, Any]:
 
 
 def result_of(page: str, name: str = "result") -> odefit.Result:
-    """Return the result that the Python of a page makes."""
+    """Return the result that the Python code of a page computes."""
     result = names_of(page, name)[name]
     assert isinstance(result, odefit.Result)
     return result
 
 
 def picture_of(page: str, name: str = "result") -> Figure:
-    """Return the fit that the Python of a page makes, with bands."""
+    """Return the picture of the fit in the Python code of a page, with bands."""
     return result_of(page, name).plot_fit(band="linear", width=WIDTH)
 
 
 def picture_of_files(page: str) -> Figure:
-    """Return the fit of the problem in the files of a page, with bands."""
+    """Return the picture of the fit of the problem in the files of a page, with bands."""
     return odefit.fit(problem_of(page), seed=1).plot_fit(band="linear", width=WIDTH)
 
 
@@ -158,7 +158,7 @@ def picture_of_a_forecast(result: odefit.Result) -> Figure:
 
 
 def picture_of_the_way() -> Figure:
-    """Return a diagram of the way from problem and data to a result that has been judged."""
+    """Return a diagram of the way from problem and data to an assessed result."""
     boxes = [
         ("Problem", "equations, data,\nunknowns, noise"),
         ("Check", "units, names,\nwhat can be known"),
@@ -204,7 +204,7 @@ def picture_of_the_way() -> Figure:
 
 
 def moving_fit() -> str:
-    """Return a picture in SVG of multiple shooting, one iteration after the other, without end."""
+    """Return an SVG that shows the iterations of multiple shooting in an endless loop."""
     problem = odefit.library.load("lotka-volterra-p")
     history = odefit.MultipleShooting(states="data").follow(problem)
     condition, count = problem.conditions[0], len(history.iterations)
@@ -245,7 +245,7 @@ def moving_fit() -> str:
 
 
 def appearance(k: int, count: int) -> str:
-    """Return the animation that shows a group while frame `k` of `count` is on."""
+    """Return the animation that shows a group during frame `k` of `count`."""
     length = FRAME_SECONDS * (count - 1) + LAST_SECONDS
     ends = [FRAME_SECONDS * k / length, FRAME_SECONDS * (k + 1) / length]
     values, times = ["0", "1", "0"], [0.0, *ends]
@@ -286,7 +286,7 @@ FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
     "sensitivity.svg": lambda _: picture_of_sensitivities(),
     "forecast.svg": picture_of_a_forecast,
 }
-"""Pictures of the guides and the diagram; one is made of the fit of alpha-pinene."""
+"""Pictures of the guides and the diagram; one shows the fit of alpha-pinene."""
 
 MOVING = "moving-fit.svg"
 """The moving picture of the first page."""

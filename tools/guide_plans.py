@@ -1,4 +1,4 @@
-"""Plans for guides that no figure of odefit shows: checkpoints, clusters, limits, sizes."""
+"""Diagrams for guides without a figure of odefit: checkpoints, clusters, limits, sizes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ WIDTH = 4.2
 """Width of the figures in inches."""
 
 STARTS = ((0.0, 2.0), (0.0, 3.2), (2.0, 3.4), (3.2, 5.2), (3.4, 6.1))
-"""Begin and end of the starts in the plan of a checkpoint, two at a time."""
+"""Begin and end of each start in the diagram of a checkpoint, two at a time."""
 
 KILL, AGAIN = 4.4, 5.6
-"""When the plan's process is killed, and when the same command is given again."""
+"""The times at which the process is killed, and at which the command is repeated."""
 
 
 def empty_axes(height: float) -> tuple[Figure, Axes]:
@@ -59,7 +59,7 @@ def arrow(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -> N
 
 
 def picture_of_a_checkpoint() -> Figure:
-    """Return the plan of a fit that is killed and goes on: only starts under way are repeated."""
+    """Return the diagram of a killed fit that continues: only unfinished starts are repeated."""
     with style.plain_style():
         figure = style.new_figure(WIDTH, 2.0)
         axes = figure.subplots()
@@ -84,7 +84,7 @@ def picture_of_a_checkpoint() -> Figure:
 
 
 def picture_of_a_cluster() -> Figure:
-    """Return the plan of a fit on a cluster: one process asks, the workers do the starts."""
+    """Return the diagram of a fit on a cluster: one process sends starts, the workers run them."""
     with style.plain_style():
         figure, axes = empty_axes(1.9)
         box(axes, (0.16, 0.5), "odefit fit\n--dask ADDRESS", style.SERIES[0], 0.26)
@@ -100,7 +100,7 @@ def picture_of_a_cluster() -> Figure:
 
 
 def picture_of_a_limit() -> Figure:
-    """Return the best objective so far of a fit, which is what remains whenever it is ended."""
+    """Return the diagram of a fit's best objective so far, which remains if the fit is ended."""
     problem = odefit.library.load("harmonic", noise=0.1, seed=1)
     best: list[float] = []
     odefit.fit(
@@ -112,7 +112,7 @@ def picture_of_a_limit() -> Figure:
     )
     finite = [value for value in best if value < float("inf")]
     found = next(k for k, value in enumerate(finite) if value < 1.01 * finite[-1])
-    finite = finite[: 3 * found + 3]  # the fit of the plan ends just before the best answer
+    finite = finite[: 3 * found + 3]  # the fit in the diagram ends just before the best answer
     with style.plain_style():
         figure = style.new_figure(WIDTH, 2.2)
         axes = figure.subplots()

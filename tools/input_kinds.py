@@ -1,8 +1,8 @@
-"""The kinds of files that may come from strangers: how each is mutated, and what reads it.
+"""The kinds of files that may come from strangers, with their mutations and their readers.
 
-A kind makes a case of a random generator and an empty folder, in which it writes its files. A case
-is run by what users run. What it returns is what the files were taken for, in a text: two cases
-that mean the same give the same text.
+A kind makes a case from a random generator and an empty folder, in which it writes its files. A
+case runs the functions that users run. It returns the meaning of the files as a text: two cases
+with the same meaning return the same text.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ SEEDS = Path(__file__).parent / "mutation_seeds"
 TESTS = Path(__file__).parents[1] / "tests"
 
 CANARY = 987654.25
-"""A number in files that no case may have read."""
+"""A number in files that no case may read."""
 
 LARGE = 0.03
-"""Share of the cases that ask for much: they take a hundred times as long as others."""
+"""Share of the cases with large requests: they take a hundred times as long as others."""
 
 TURNS = frozenset("LRE RLE LRO RLO PDF LRI RLI FSI PDI".split())
-"""Classes of characters that turn the direction of what follows."""
+"""Classes of characters that change the direction of text."""
 
 Expectation = Literal["same", "refused", "noticed", "any"]
 
@@ -43,13 +43,13 @@ class Case:
     Attributes
     ----------
     detail
-        What was changed.
+        The change of the input.
     expected
-        What may come of it; ``any`` where only faults of every kind count.
+        The allowed outcome; ``any`` if only general faults count.
     run
-        What reads the files; it returns what they mean.
+        The function that reads the files and returns their meaning.
     reference
-        What the files meant before they were changed.
+        The meaning of the files before the change.
     """
 
     detail: str
@@ -69,9 +69,9 @@ class Kind:
     share
         Its share of the cases.
     prepare
-        A function that makes what cases start from, in a folder of its own.
+        A function that makes the originals of the cases, in a separate folder.
     make
-        A function that makes a case, of what was prepared, a generator and an empty folder.
+        A function that makes a case from the originals, a generator and an empty folder.
     """
 
     name: str
@@ -81,15 +81,15 @@ class Kind:
 
 
 class WrongSuccessError(Exception):
-    """Raised for an input that was accepted and should not have been."""
+    """Raised for an input that was accepted but should have been refused."""
 
 
 class OutputError(Exception):
-    """Raised for an output with characters that a terminal obeys."""
+    """Raised for an output with characters that control a terminal."""
 
 
 def command(*arguments: str) -> str:
-    """Return what a command prints; a refusal is raised with its messages."""
+    """Return the output of a command; a refusal is raised with its messages."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = odefit_command(arguments)
@@ -105,14 +105,14 @@ def command(*arguments: str) -> str:
 
 
 def obeyed(character: str) -> bool:
-    """Whether a terminal obeys a character instead of showing it."""
+    """Return whether a character controls a terminal instead of being shown."""
     if unicodedata.category(character) == "Cc":
         return character not in "\n\t"
     return unicodedata.bidirectional(character) in TURNS
 
 
 def meaning(problem: odefit.Problem) -> str:
-    """Return what a problem is, without remarks."""
+    """Return the meaning of a problem, without remarks."""
     mapping = problem_to_mapping(problem)
     text = json.dumps(mapping, sort_keys=True, default=str)
     if str(CANARY) in text:
@@ -121,14 +121,14 @@ def meaning(problem: odefit.Problem) -> str:
 
 
 def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write files, and beside the folder some that must not be read."""
+    """Write files, and some files beside the folder that must not be read."""
     for name, content in files.items():
         raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
         (folder / name).write_bytes(raw)
 
 
 def surroundings(folder: Path) -> None:
-    """Write files beside a folder, which no case may read, and a link in it that leads there."""
+    """Write files beside a folder, which no case may read, and a link to them in the folder."""
     outside = folder.parent / "outside.csv"
     outside.write_text(f"t,x,y1,y2,u\n0,{CANARY},1,1,1\n1,{CANARY},1,1,1\n")
     (folder.parent / "outside.ant").write_text(f"canary = {CANARY}; y' = -canary*y; y = 1\n")
@@ -144,13 +144,13 @@ PROBLEMS = {
 
 
 def seed_texts(name: str) -> dict[str, str]:
-    """Return the files of a problem before they are changed."""
+    """Return the files of a problem before any change."""
     files = (f"{name}.toml", *PROBLEMS[name])
     return {file: (SEEDS / file).read_text(encoding="utf-8") for file in files}
 
 
 def loaded(path: Path) -> str:
-    """Return what a problem file means; its remarks are such that a terminal may show them."""
+    """Return the meaning of a problem file; check that a terminal may show its remarks."""
     problem = odefit.load(path)
     text = meaning(problem)
     for remark in problem.warnings:

@@ -1,7 +1,7 @@
-"""Mutations of any file: of its bytes, its lines, its rows, and of the tree that it stands for.
+"""Mutations of any file: of its bytes, its lines, its rows, and of its parsed tree.
 
-Every function takes a random generator and hangs on nothing else, so that a case is found again by
-its number.
+Every function takes a random generator and depends on nothing else, so that a number reproduces its
+case.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLACES = (
     "file:///etc/passwd", "ftp://localhost/x", "s3://bucket/x", ".", "..", "", "\\\\server\\x.csv",
     "~/x.csv", "C:\\x.csv", "a\x00.csv", "x" * 5000, "pipe",
 )  # fmt: skip
-"""Names of files that no file of a stranger may have opened."""
+"""Names of files that no input may open."""
 
 WORDS = (
     "", "x", "t", "k", "x +", "1/0", "x^1e9", "2^2^2^2^2^2", "(" * 3000, "x" + "+x" * 30_000,
@@ -37,7 +37,7 @@ NUMBERS = (
 
 
 class Raw(str):
-    """A text that stands in a TOML file as it is, without quotes."""
+    """A text that is written to a TOML file unchanged, without quotes."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ def value(rng: random.Random) -> Any:
 
 
 def paths(tree: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the places of a tree, its parts after itself."""
+    """Return the places of a tree, its parts after the tree itself."""
     found = [before]
     if isinstance(tree, (dict, list)):
         for key, part in tree.items() if isinstance(tree, dict) else enumerate(tree):
@@ -94,7 +94,7 @@ def at(tree: Any, path: Sequence[Any]) -> Any:
 
 
 def mutated_tree(tree: Any, rng: random.Random, times: int | None = None) -> tuple[Any, str]:
-    """Return a copy of a tree after one to three changes, and what they were."""
+    """Return a copy of a tree after one to three changes, and these changes."""
     tree = json.loads(json.dumps(tree))
     told = []
     for _ in range(times or rng.choice((1, 1, 1, 2, 3))):
@@ -130,7 +130,7 @@ def mutated_tree(tree: Any, rng: random.Random, times: int | None = None) -> tup
             parent[key] = value(rng)
             if isinstance(parent[key], str):
                 told.append(repr(parent[key][:40]))
-            break  # what was put there may be no JSON any more
+            break  # the changed value may not be JSON
     return tree, ", ".join(told)
 
 
@@ -152,7 +152,7 @@ def edited(old: Any, rng: random.Random) -> Any:
 
 
 def as_toml(tree: Any) -> str:
-    """Return a tree as TOML, all tables inline but the outermost."""
+    """Return a tree as TOML, with all tables inline except the outermost."""
     return "".join(f"{_toml(str(k))} = {_toml(v)}\n" for k, v in tree.items())
 
 
@@ -166,7 +166,7 @@ def _toml(found: Any) -> str:
     if isinstance(found, bool) or found is None:
         return "true" if found else "false"
     if isinstance(found, int):
-        # Python refuses to write what it refuses to read.
+        # Python refuses to write texts that it refuses to read.
         return hex(found) if abs(found) > 10**100 else repr(found)
     return json.dumps(found).lower() if isinstance(found, float) else json.dumps(found)
 
@@ -180,7 +180,7 @@ JUNK = (
 
 
 def mutated_bytes(content: bytes, rng: random.Random) -> tuple[bytes, str]:
-    """Return a copy of a content after one to four accidents, and what they were."""
+    """Return a copy of a content after one to four accidents, and these accidents."""
     told = []
     for _ in range(rng.choice((1, 1, 2, 3, 4))):
         start = rng.randrange(len(content) + 1)

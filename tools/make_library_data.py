@@ -1,12 +1,12 @@
-"""Writes the synthetic data of the problem library, or checks what is there.
+"""Write the synthetic data of the problem library, or check the existing files.
 
     python tools/make_library_data.py            # writes every synthetic CSV file
     python tools/make_library_data.py --check    # compares instead; exit status 1 on a difference
     python tools/make_library_data.py --check bbg hiv-f
 
-The files are noiseless trajectories at the true values, correctly rounded to 12 significant
-digits, and come out byte for byte the same on every machine. Three families of data were given
-and are not regenerated; `--check` holds them against the hand-written models instead:
+The files are noiseless trajectories at the true values, correctly rounded to 12 significant digits,
+and are equal byte for byte on every machine. Three families of data were given and are not
+regenerated; `--check` holds them against the hand-written models instead:
 
 - alpha-pinene: Fuguitt and Hawkins' measurements (sum of squares at the reference optimum);
 - rational-*: the data sets of the algebraic paper (to 1e-9 of the simulated truth);

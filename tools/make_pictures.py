@@ -30,8 +30,8 @@ WIDTH = 4.2
 """Width of the figures in inches."""
 
 REPORT_SIZE, REPORT_WIDTH = (900, 2064), 1500
-"""Width and height of the report's part that the picture shows, in pixels, and the width of the
-picture, which has its lower half beside the upper."""
+"""Width and height of the part of the report in the picture, in pixels, and the width of the
+picture, which shows the lower half beside the upper."""
 
 LONG = re.compile(r"-?\d+\.\d{3,}")
 """A number with digits that nobody sees."""
@@ -246,7 +246,7 @@ FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
     "scenarios.svg": lambda _: picture_of_scenarios(),
     **guide_pictures.FIGURES,
 }
-"""Pictures that odefit draws, and how they are made of the fit of alpha-pinene."""
+"""Pictures that odefit draws of the fit of alpha-pinene, with their functions."""
 
 REPORT = "report.png"
 """The picture of a report."""

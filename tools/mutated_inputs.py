@@ -1,16 +1,15 @@
-"""Mutated inputs of every kind: each is refused in a sentence, or is a problem that can be used.
+"""Read mutated inputs of every kind: each is refused in a sentence, or is a usable problem.
 
     python tools/mutated_inputs.py [--count 2000] [--seed 1] [--jobs 1] [--kinds problem,table]
     python tools/mutated_inputs.py --count 20000 --state FILE
     python tools/mutated_inputs.py --case table:17 --keep FOLDER
 
-With `--state`, a file of a line an outcome, a run goes on where it was stopped.
-
-Every case is read by what users run, in a process whose memory is limited. Faults are: an exception
-other than InputError; more than 10 seconds; more memory than 200 MB and 20 times its files; a
-message without place or reason, or with characters that a terminal obeys; a connection, a started
-program or a file opened that nobody has named; the end of the process; and a wrong success, which
-is an input that was taken for what it cannot mean. The exit status is 1 if there was any.
+With `--state`, a file with a line for each outcome, a run continues where it was stopped. Every
+case is read by the functions that users run, in a process with limited memory. Faults are: an
+exception other than InputError; more than 10 seconds; more memory than 200 MB and 20 times its
+files; a message without place or reason, or with characters that control a terminal; a connection,
+a started program or an opened file that was not named; the end of the process; and a wrong success,
+an input that was accepted with an impossible meaning. The exit status is 1 if there was any.
 """
 
 from __future__ import annotations
@@ -37,17 +36,16 @@ from guarded_worker import FAULTS, Outcome, serve
 from kinds_of_inputs import KINDS
 
 LIMIT = 10.0
-"""Seconds of processor time after which a case counts as one that hangs."""
+"""Seconds of processor time after which a case counts as hanging."""
 
 WAITING_LIMIT = 90.0
-"""The same of seconds in which it waits although a processor is free, where the system
-counts these."""
+"""The same limit for seconds of waiting with a free processor, if the system counts these."""
 
 LONGER = {"checkpoint": 20.0}
-"""Seconds for what computes: a fit."""
+"""Seconds for cases that compute, such as a fit."""
 
 PREPARATION = 600.0
-"""Seconds for what a kind prepares."""
+"""Seconds for the preparation of a kind."""
 
 
 class Worker:
@@ -79,11 +77,11 @@ class Worker:
         self.began, self.spent = time.monotonic() - self._queued(), self._spent()
 
     def _queued(self) -> float:
-        """Return the seconds in which it was ready and other processes had the processors."""
+        """Return the seconds in which the ready process waited for a processor."""
         try:
             text = Path(f"/proc/{self.process.pid}/schedstat").read_text(encoding="utf-8")
         except OSError:
-            return 0.0  # not on Linux, or it has ended
+            return 0.0  # another system than Linux, or an ended process
         return int(text.split()[1]) / 1e9
 
     def _spent(self) -> float:
@@ -94,7 +92,7 @@ class Worker:
         return float(times.user + times.system)
 
     def receive(self) -> Outcome | None:
-        """Return the outcome that has arrived, or that of a process that has ended."""
+        """Return the received outcome, or that of an ended process."""
         try:
             found = self.connection.recv()
         except (EOFError, ConnectionResetError):
@@ -114,10 +112,10 @@ class Worker:
         return Outcome("crash", f"the process ended with status {code}", "", 0, 0.0)
 
     def overdue(self) -> Outcome | None:
-        """End a process whose case takes too long, and return that outcome."""
+        """End a process whose case takes too long, and return this outcome."""
         assert self.task is not None
         if not self.process.is_alive() and not self.connection.poll():
-            return self._ended()  # a process that it has started keeps the connection open
+            return self._ended()  # a process started by it keeps the connection open
         limit = LONGER.get(self.task[0], LIMIT) if self.ready else PREPARATION
         waited = time.monotonic() - self._queued() - self.began
         spent = self._spent() - self.spent
@@ -143,7 +141,7 @@ def tasks(kinds: list[str], count: int) -> list[tuple[str, int]]:
 
 
 def stored(state: Path | None, seed: int) -> dict[tuple[str, int], Outcome]:
-    """Return the outcomes that a file holds of cases of this seed, by kind and number."""
+    """Return the outcomes in a file for cases of this seed, by kind and number."""
     if state is None or not state.exists():
         return {}
     lines = map(json.loads, state.read_text(encoding="utf-8").splitlines())
@@ -155,7 +153,7 @@ def stored(state: Path | None, seed: int) -> dict[tuple[str, int], Outcome]:
 
 
 def store(state: Path, seed: int, task: tuple[str, int], outcome: Outcome) -> None:
-    """Write an outcome as a line of a file, from which :func:`stored` takes it."""
+    """Write an outcome as a line of a file, which :func:`stored` reads."""
     one = {"seed": seed, "name": task[0], "number": task[1], "outcome": asdict(outcome)}
     with state.open("a", encoding="utf-8") as file:
         file.write(json.dumps(one) + "\n")
@@ -169,7 +167,7 @@ def run(
     show: int,
     done_one: Callable[[tuple[str, int], Outcome], None],
 ) -> dict[str, list[tuple[int, Outcome]]]:
-    """Run all cases, and hand over each as it is done; return their outcomes by kind."""
+    """Run all cases, and report each when it ends; return their outcomes by kind."""
     workers = [Worker(seed, keep) for _ in range(min(jobs, len(todo)))]
     pending = iter(todo)
     outcomes: dict[str, list[tuple[int, Outcome]]] = defaultdict(list)
@@ -229,7 +227,7 @@ def table(outcomes: dict[str, list[tuple[int, Outcome]]]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Mutate, read, and say what came of it."""
+    """Mutate inputs, read them, and print the outcomes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
@@ -271,5 +269,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the table of what is done
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the table of the finished cases
     sys.exit(main())

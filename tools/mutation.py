@@ -1,21 +1,21 @@
-"""Mutation testing: how many random changes of operators the tests of their package notice.
+"""Mutation testing: the share of random changes of operators that a package's tests detect.
 
     python tools/mutation.py map STATE          which tests reach which lines; once, some 20 minutes
     python tools/mutation.py run STATE          300 mutants, a few seconds each; goes on if ended
     python tools/mutation.py again STATE        the survivors, by the tests as they are now
     python tools/mutation.py report STATE       the table by package, and every survivor
 
-Mutants are drawn from all packages of ``src/odefit``, as many of each as it has places to change.
-STATE is a folder: a copy of the tree in it is what is changed, the working tree stays as it is. A
-mutant meets the fast tests of its own package that reach its line, the ones of the mirrored file
-first, the quick ones before the slow, until one fails. Lines that no test reaches by name (module
-level, kernels that numba compiles) meet those that reach the module, or the whole package. A mutant
-is killed by a test that fails, by an error, or by needing more than `CPU_SECONDS`.
-`equivalent_mutants.toml` says which survivors change nothing, and why.
+Mutants are drawn from all packages of ``src/odefit``, in proportion to their places to change.
+STATE is a folder with a copy of the tree, which is changed; the working tree is not. A mutant is
+run by the fast tests of its package that reach its line until one fails: first those of the
+mirrored file, and quick ones before slow ones. Lines that no test reaches by name (module level,
+kernels that numba compiles) are run by the tests that reach the module, or by those of the whole
+package. A mutant is killed by a test that fails, by an error, or by needing more than
+`CPU_SECONDS`. `equivalent_mutants.toml` says which survivors change nothing, and why.
 
-The maintained tools were looked at: mutmut copies every function into a trampoline, which neither
-numba kernels nor worker processes survive; cosmic-ray has one command of tests for all mutants, and
-mutates the tree that it stands in. Coverage and pytest do the rest here.
+The maintained tools do not suit: mutmut copies every function into a trampoline, which breaks numba
+kernels and worker processes; cosmic-ray has one command of tests for all mutants, and mutates the
+working tree. This tool needs only coverage and pytest.
 """
 
 from __future__ import annotations
@@ -53,26 +53,27 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 
 COUNT = 300
 TEST_SECONDS = 15.0
-"""Seconds of tests, as the map has measured them, that a mutant meets at most."""
+"""Largest number of seconds of tests for a mutant, as measured for the map."""
 
 CPU_SECONDS, WALL_SECONDS = 30, 900
-"""A mutant that needs more has been noticed; without it these tests take a third."""
+"""Limits above which a mutant counts as detected; its tests take a third without a change."""
 
 WHOLE_FOLDER_SECONDS = 600
-"""The same for all tests of a folder, which take longer than that without any change."""
+"""The limit for all tests of a folder, which take longer even without a change."""
 
 BROKEN = 70
-"""Exit status of a process that has come to no verdict."""
+"""Exit status of a process without a verdict."""
 
 MEMORY = 12 * 2**30
 """Bytes of address space of a mutant."""
 
 COPIED = ("src", "tests", "tools", "evidence", "docs", "examples", "pyproject.toml")
 LEFT_OUT = ("test_architecture.py", "test_docstrings.py", "test_examples.py", "test_readme.py")
-"""Tests of all modules at once, or of the documentation."""
+"""Tests that are left out: of all modules at once, or of the documentation."""
 
 NEEDS_MEMORY = "test_browser.py"
-"""Tests with a browser, which does not start within `MEMORY`: they would kill every mutant."""
+"""Tests with a browser, which does not start within `MEMORY`, so that every mutant would be
+killed."""
 
 PRELOADED = (
     "numpy",
@@ -105,13 +106,13 @@ def copied(state: Path) -> Path:
                 shutil.copytree(origin, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy2(origin, tree / name)
-        # Mutants write no byte code, so that none is left of them.
+        # Mutants write no byte code, so that none of it remains.
         compileall.compile_dir(tree, quiet=1)
     return tree
 
 
 def environment(tree: Path) -> dict[str, str]:
-    """Variables of all processes: the copy is what is imported."""
+    """Return the environment of all processes, in which the copy is imported."""
     return {
         **os.environ,
         "PYTHONPATH": str(tree / "src"),
@@ -123,7 +124,7 @@ def environment(tree: Path) -> dict[str, str]:
 
 
 def parts_of_tests(tree: Path) -> list[str]:
-    """Files and folders of tests that are mapped one by one, so that a run can be resumed."""
+    """Return the parts of the tests, which are mapped one by one so that a run can be resumed."""
     found = []
     for path in sorted((tree / "tests").iterdir()):
         if path.name in ("methods",):
@@ -140,7 +141,7 @@ def parts_of_tests(tree: Path) -> list[str]:
 
 
 def make_map(state: Path) -> None:
-    """Run all fast tests once, and keep which lines each of them reaches."""
+    """Run all fast tests once, and store the lines that each of them reaches."""
     tree = copied(state)
     folder = state / "map"
     folder.mkdir(exist_ok=True)
@@ -204,7 +205,7 @@ class Reach:
         return Test(node, file, self.seconds.get(key, 1.0))
 
     def tests(self, mutation: Mutation) -> tuple[list[Test], str]:
-        """The tests that a mutant meets, and how they were found."""
+        """Return the tests for a mutant, and the rule by which they were chosen."""
         lines = self.lines.get(mutation.path, {})
         rows = range(mutation.line, mutation.line + mutation.before.count("\n") + 1)
         nodes = {n for row in rows for n in lines.get(row, ())}
@@ -254,7 +255,7 @@ class Reach:
 def met(
     tree: Path, mutation: Mutation, tests: list[str], seconds: int = CPU_SECONDS
 ) -> tuple[str, str]:
-    """What became of a mutant: ``"killed"``, ``"survived"`` or ``"broken"``, and by what."""
+    """Return the outcome, ``"killed"``, ``"survived"`` or ``"broken"``, and its cause."""
     path = tree / "src" / "odefit" / mutation.path
     source, stat = path.read_bytes(), path.stat()
     changed = mutation.of(source)
@@ -285,7 +286,7 @@ class Loaded:
         for name in PRELOADED:
             importlib.import_module(name)
         for found in pkgutil.walk_packages([str(tree / "src" / "odefit")], "odefit."):
-            # Only an optional part that is not installed may be missing.
+            # Only an optional part may be missing.
             if not found.name.endswith("__main__"):
                 with suppress(ImportError):
                     importlib.import_module(found.name)
@@ -295,10 +296,10 @@ class Loaded:
 
     @classmethod
     def patches(cls, path: Path, source: bytes, changed: bytes) -> Patches | None:
-        """The new code of all functions that a mutation changes; None where that is not enough.
+        """Return the new code of all mutated functions; None if a fresh interpreter is needed.
 
-        What is computed on import (module level, classes, defaults) and what numba compiles need a
-        fresh interpreter.
+        Code that runs on import (module level, classes, defaults) and code that numba compiles need
+        one.
         """
         name = str(path)
         if "/bdf/" in name or name not in cls.functions:
@@ -329,7 +330,7 @@ def _code_by_place(code: CodeType) -> dict[tuple[str, int], CodeType]:
 
 
 def _own(code: CodeType) -> tuple[Any, ...]:
-    """What a piece of code does itself, without the functions in it."""
+    """Return the content of a piece of code without the functions in it."""
     constants = [repr(c) for c in code.co_consts if not isinstance(c, CodeType)]
     return code.co_code, constants, code.co_names
 
@@ -348,7 +349,7 @@ def run_tests(tree: Path, tests: list[str], patches: Patches, seconds: int) -> t
 
 
 def verdict(ended: int | None, text: str) -> tuple[str, str]:
-    """What an exit status of pytest and its output mean."""
+    """Return the verdict from an exit status of pytest and its output."""
     failed = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
     by = failed[0].split(" - ")[0] if failed else text.strip()[-200:]
     if ended is None:
@@ -365,7 +366,7 @@ OPTIONS = (
     "-x", "-q", "-p", "no:cacheprovider", "--tb=no", "--assert=plain",
     f"--ignore-glob=*{NEEDS_MEMORY}",
 )  # fmt: skip
-"""Rewritten assertions would be made anew for every mutant, those of all plugins with them."""
+"""Assertions are not rewritten, since that would be repeated for every mutant and all plugins."""
 
 
 def _run_in_child(tree: Path, tests: list[str], log: Path, patches: Patches, seconds: int) -> None:
@@ -373,7 +374,7 @@ def _run_in_child(tree: Path, tests: list[str], log: Path, patches: Patches, sec
 
     status = BROKEN
     try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as in a process of its own
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as in a separate process
         for function, code in patches:
             function.__code__ = code
         sys.dont_write_bytecode = True
@@ -394,7 +395,7 @@ def _run_in_child(tree: Path, tests: list[str], log: Path, patches: Patches, sec
 
 
 def run_afresh(tree: Path, tests: list[str], seconds: int) -> tuple[str, str]:
-    """Run tests in a new interpreter, which compiles all kernels anew."""
+    """Run tests in a new interpreter, which compiles all kernels again."""
     with tempfile.TemporaryDirectory() as folder:
         own = {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": folder}
         with (Path(folder) / "log").open("w+", encoding="utf-8") as log:
@@ -413,7 +414,7 @@ def run_afresh(tree: Path, tests: list[str], seconds: int) -> tuple[str, str]:
 
 
 def _wait(pid: int, seconds: float) -> int | None:
-    """The exit status of a child; None if it needed too long."""
+    """Return the exit status of a child; None if it took too long."""
     end = time.monotonic() + seconds
     try:
         while time.monotonic() < end:
@@ -432,7 +433,7 @@ def _wait(pid: int, seconds: float) -> int | None:
 
 
 def drawn(tree: Path, count: int, seed: int) -> list[Mutation]:
-    """The mutants of a seed: of each package as many as its share of all, one at least."""
+    """Return the mutants of a seed: of each package in proportion to its share, at least one."""
     source = tree / "src" / "odefit"
     every: dict[str, list[Mutation]] = defaultdict(list)
     for path in sorted(source.rglob("*.py")):
@@ -444,25 +445,25 @@ def drawn(tree: Path, count: int, seed: int) -> list[Mutation]:
     shares[largest] += count - sum(shares.values())
     chance = random.Random(seed)
     found = [m for k in sorted(every) for m in chance.sample(every[k], shares[k])]
-    chance.shuffle(found)  # a run that ends early has met all packages
+    chance.shuffle(found)  # so a run that ends early has covered all packages
     return found
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """What has been done."""
+    """Return the finished mutants."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def write(path: Path, kept: Mapping[str, Any]) -> None:
-    """Keep what was done."""
+    """Store the finished mutants."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(kept) + "\n")
 
 
 def run(state: Path, count: int, seed: int, packages: list[str]) -> None:
-    """Let all mutants meet their tests."""
+    """Run the tests of all mutants."""
     Loaded.load(copied(state))
     reach, path = Reach(state), state / f"mutants-{seed}.jsonl"
     done = {(k["path"], k["start"], k["after"]) for k in read(path)}
@@ -496,7 +497,7 @@ def run(state: Path, count: int, seed: int, packages: list[str]) -> None:
 
 
 def mirrored(mutation: Mutation, tree: Path) -> list[list[str]]:
-    """The tests of the mirrored file, then all of its folder, and of the package beside it."""
+    """Return the tests of the mirrored file, then those of its folder and of its package."""
     path = Path(mutation.path)
     folder = Path("tests") / path.parent
     while not (tree / folder).is_dir():
@@ -510,7 +511,7 @@ def mirrored(mutation: Mutation, tree: Path) -> list[list[str]]:
 
 
 def moved(mutation: Mutation, before: bytes, after: bytes) -> Mutation | None:
-    """The mutation at its place in a later version of its file; None if its lines have changed."""
+    """Return the mutation in a later version of its file; None if its lines changed."""
     first = before.rfind(b"\n", 0, mutation.start) + 1
     last = before.find(b"\n", mutation.end)
     lines = before[first : last if last >= 0 else None]
@@ -526,7 +527,7 @@ def moved(mutation: Mutation, before: bytes, after: bytes) -> Mutation | None:
 
 
 def again(state: Path, seed: int) -> None:
-    """Let the survivors meet all tests of the mirrored folder as they are now, in a new copy."""
+    """Run all present tests of the mirrored folder for the survivors, in a new copy."""
     fresh = state / "again"
     shutil.rmtree(fresh, ignore_errors=True)
     tree = copied(fresh)
@@ -553,7 +554,7 @@ def again(state: Path, seed: int) -> None:
 
 
 def reason(told: Mapping[str, Any]) -> str | None:
-    """Why a mutant changes nothing; None where that was not found."""
+    """Return the reason why a mutant changes nothing; None if there is no known reason."""
     if not EQUIVALENT.exists():
         return None
     for entry in tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("mutant", ()):
@@ -604,7 +605,7 @@ def report(state: Path, seed: int) -> str:
 
 def main() -> None:
     """Read the command, and do it."""
-    # Whatever ends this process: the file that is changed gets its own text again.
+    # However this process ends, the changed file gets its original text again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("command", choices=["map", "run", "again", "report"])

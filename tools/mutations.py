@@ -1,8 +1,8 @@
 """Mutations of Python code: operators, comparisons, conditions, constants. Part of `mutation.py`.
 
 A mutation replaces the exact span of one expression by the text of a changed one, so that no other
-line moves. What only tells a type, the options of a decorator, or a part of a text is left out:
-annotations, decorators, f-strings, sums of texts, and the body of ``if TYPE_CHECKING``.
+line moves. Annotations, decorators, f-strings, sums of texts, and the body of ``if TYPE_CHECKING``
+are left out.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Mutation:
 
     @property
     def package(self) -> str:
-        """The package whose tests have to notice."""
+        """The package whose tests have to detect the mutation."""
         first, *rest = self.path.split("/")
         return first if rest else "odefit"
 
@@ -78,7 +78,7 @@ class Mutation:
 
 
 def mutations(root: Path, path: str) -> Iterator[Mutation]:
-    """All mutations of a file, in the order of its lines."""
+    """Return all mutations of a file, in the order of its lines."""
     source = (root / path).read_bytes()
     starts = [0]
     for text in source.splitlines(keepends=True):
@@ -89,7 +89,7 @@ def mutations(root: Path, path: str) -> Iterator[Mutation]:
         before = source[start:end].decode()
         after = ast.unparse(ast.fix_missing_locations(changed))
         if isinstance(changed, ast.expr):
-            # As many lines as before, so that all others keep their numbers.
+            # The number of lines stays, so that all other lines keep their numbers.
             after = f"({after}{chr(10) * before.count(chr(10))})"
         yield Mutation(path, node.lineno, start, end, before, after, kind)
 
@@ -98,7 +98,7 @@ Change = tuple[ast.expr | ast.stmt, ast.expr | ast.stmt, str]
 
 
 def _changes(tree: ast.Module) -> Iterator[Change]:
-    """All changed nodes, each beside the one it replaces."""
+    """Yield all changed nodes, each with the node that it replaces."""
     for node in _reached(tree):
         if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
             if not (_is_text(node.left) or _is_text(node.right)):
@@ -158,7 +158,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _reached(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and those below it that are computed when the code runs."""
+    """Yield a node and those below it that are evaluated when the code runs."""
     if isinstance(node, ast.JoinedStr):
         return
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":

@@ -30,7 +30,7 @@ def prepare_petab(folder: Path) -> list[tuple[Any, Any]]:
     found = []
     for version in ("v1", "v2"):
         for original in originals(suite / version):
-            with contextlib.suppress(odefit.InputError):  # test_conformity.py says which are read
+            with contextlib.suppress(odefit.InputError):  # see test_conformity.py
                 found.append((original, unmutated(original, folder)))
     return found
 

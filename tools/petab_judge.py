@@ -1,8 +1,8 @@
-"""What becomes of a mutated PEtab problem: a problem, or an InputError that names the file.
+"""The outcome of a mutated PEtab problem: a problem, or an InputError that names the file.
 
-Every mutation (``petab_mutations.py``) is read and evaluated. Faults are: a message that names no
-file, and a change that passed unnoticed where it should not, which means that the problem has the
-same equations, data, unknowns and values, and no other note.
+Every mutation (``petab_mutations.py``) is read and evaluated. Faults are a message that names no
+file, and a change that should have an effect but has none: equations, data, unknowns, values and
+notes of the problem are then the same.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from petab_mutations import Files, Mutation, Original
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a mutated problem.
+    """The outcome of a mutated problem.
 
     Attributes
     ----------
     verdict
         ``"refused"``, ``"changed"``, ``"told"``, ``"same"``, or ``"fault"``.
     text
-        The message, or what is wrong.
+        The message, or the fault.
     """
 
     verdict: Literal["refused", "changed", "told", "same", "fault"]
@@ -37,7 +37,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a problem is, as far as two evaluations tell, whatever the order of its parts."""
+    """The content of a problem, including two evaluations, whatever the order of its parts."""
 
     mapping: str
     unknowns: str
@@ -45,7 +45,7 @@ class Fingerprint:
     notes: frozenset[str]
 
     def same(self, other: Fingerprint) -> bool:
-        """Whether two problems have the same unknowns and values, notes aside."""
+        """Return whether two problems have the same unknowns and values, apart from notes."""
         if self.unknowns != other.unknowns or len(self.values) != len(other.values):
             return False
         return all(
@@ -56,7 +56,7 @@ class Fingerprint:
 
 
 def fingerprint(path: Path) -> Fingerprint:
-    """Return what a PEtab problem says, and what two evaluations tell of it.
+    """Return the content of a PEtab problem, including two evaluations.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def fingerprint(path: Path) -> Fingerprint:
 
 
 def _between(unknown: Any, share: float) -> float:
-    """Return a value of an unknown that hangs on nothing but its bounds and guess."""
+    """Return a value of an unknown that depends only on its bounds and guess."""
     unknown = unknown.parameter
     lower, upper = unknown.lower, unknown.upper
     if unknown.guess is not None:
@@ -105,7 +105,7 @@ def unmutated(original: Original, folder: Path) -> Fingerprint:
 
 
 def outcome(mutation: Mutation, main: str, first: Fingerprint, folder: Path) -> Outcome:
-    """Return what comes of a mutation, judged by what is expected of it."""
+    """Return the outcome of a mutation, judged by its expectation."""
     for old in folder.iterdir():
         old.unlink()
     for name, text in mutation.files.items():

@@ -1,6 +1,6 @@
-"""Mutations of PEtab problems: one thing is changed in their files, and what may come of it.
+"""Mutations of PEtab problems: one change of their files each, with the expected outcome.
 
-``petab_judge.py`` says what came of them, ``mutated_inputs.py`` runs them. Expectations:
+``petab_judge.py`` judges the outcomes, ``mutated_inputs.py`` runs the mutations. Expectations:
 
 - ``same``: the change means nothing (the order of rows, line ends), and the problem is the same;
 - ``refused``: an InputError, for an unknown identifier or a column that occurs twice;
@@ -33,7 +33,7 @@ DEFAULTS = {
     "observableTransformation": "lin", "noiseDistribution": "normal", "parameterScale": "lin",
     "objectivePriorType": "", "priorDistribution": "",
 }  # fmt: skip
-"""What optional columns mean without them."""
+"""The values of optional columns that are missing."""
 
 NEUTRAL_TAGS = frozenset(
     "annotation notes unit listOfUnits unitDefinition listOfUnitDefinitions listOfModifiers "
@@ -56,13 +56,13 @@ class Mutation:
     Attributes
     ----------
     kind
-        What is changed.
+        The kind of the change.
     detail
-        Where, and how.
+        Its place and its content.
     files
         The changed texts by name.
     expected
-        What may come of it.
+        The expected outcome.
     """
 
     kind: str
@@ -73,7 +73,7 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Original:
-    """A problem as it is before it is mutated: its files, and the name of its YAML file."""
+    """A problem before its mutation: its files, and the name of its YAML file."""
 
     name: str
     files: Files
@@ -96,7 +96,7 @@ class Original:
 
 
 def originals(folder: Path) -> Iterator[Original]:
-    """Return the PEtab problems in a folder and in the folders in it."""
+    """Return the PEtab problems in a folder and in its subfolders."""
     for main in sorted([*folder.glob("*.yaml"), *folder.glob("*/*.yaml")]):
         if main.stem.endswith("_solution"):
             continue
@@ -119,7 +119,7 @@ def text_of(rows: list[list[str]]) -> str:
 
 
 def is_measurements(rows: list[list[str]]) -> bool:
-    """Whether a table has measurements."""
+    """Return whether a table has measurements."""
     return "measurement" in rows[0]
 
 
@@ -168,7 +168,7 @@ def change_identifier(original: Original, rng: random.Random) -> Mutation | None
 
 
 def change_number(original: Original, rng: random.Random) -> Mutation | None:
-    """Give a cell another number, or what is none."""
+    """Give a cell another number, or a text that is not a number."""
     name, rows = _table(original, rng)
     cells = [
         (i, j)
@@ -281,7 +281,7 @@ def change_yaml(original: Original, rng: random.Random) -> Mutation | None:
 
 
 def _visualization(lines: list[str], at: int) -> bool:
-    """Whether a line stands in a list of visualization files, which nothing reads."""
+    """Return whether a line is in a list of visualization files, which nothing reads."""
     before = [line for line in lines[: at + 1] if re.match(r"[\s-]*\w+:", line)]
     return bool(before) and "visualization" in before[-1]
 
@@ -450,7 +450,7 @@ MUTATIONS: tuple[Callable[[Original, random.Random], Mutation | None], ...] = (
 
 
 def mutations(given: list[Original], count: int, seed: int) -> Iterator[tuple[Original, Mutation]]:
-    """Return `count` mutations; those of another count begin alike."""
+    """Return `count` mutations; another count begins with the same ones."""
     rng = random.Random(seed)
     made = 0
     while made < count:

@@ -1,4 +1,4 @@
-"""Problem files and their tables, mutated: what users write by hand."""
+"""Mutations of problem files and their tables, which users write by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from input_mutations import (
 
 
 def prepare_problems(_: Path) -> dict[str, str]:
-    """Return what each problem means."""
+    """Return the meaning of each problem."""
     return {name: meaning(odefit.load(SEEDS / f"{name}.toml")) for name in PROBLEMS}
 
 
@@ -84,7 +84,7 @@ def problem_case(references: dict[str, str], rng: random.Random, folder: Path) -
             del lines[i]
         expected, detail, changed = "noticed", f"{key} {what}", "\n".join(lines)
         if key in ("name", "scale", "t0", "cell", "bind", "turn") or "TIME" in rest:
-            expected = "any"  # another name, or what is so without it
+            expected = "any"  # another name, or the default
     elif how == "place":
         place = rng.choice(PLACES)
         old = PROBLEMS[name][0]
@@ -98,7 +98,7 @@ def problem_case(references: dict[str, str], rng: random.Random, folder: Path) -
 
 
 def _large(text: str, rng: random.Random) -> tuple[str, str]:
-    """Return a problem file that asks for much, and what."""
+    """Return a problem file with a large request, and a description of it."""
     return rng.choice(
         (
             lambda: (text + "[x]\n" * 20_000, "tables"),
@@ -224,7 +224,7 @@ def check_case(references: dict[str, str], rng: random.Random, folder: Path) -> 
 
 
 def new_case(_: None, rng: random.Random, folder: Path) -> Case:
-    """Change a table of which a first problem file is made."""
+    """Change a table from which a first problem file is made."""
     name = rng.choice(("decay.csv", "one.csv", "two.csv", "enzyme.csv", "doses.csv"))
     text = (SEEDS / name).read_text(encoding="utf-8")
     content, detail = (
@@ -240,7 +240,7 @@ def new_case(_: None, rng: random.Random, folder: Path) -> Case:
 
 
 def guesses_case(_: None, rng: random.Random, folder: Path) -> Case:
-    """Change a problem file while its sliders are open, into which guesses are written then."""
+    """Change a problem file while its sliders are open, and then write guesses to it."""
     from odefit.explorer.guess_writing import carry_out, propose
 
     name = rng.choice(("decay", "full", "reactions"))

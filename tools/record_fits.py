@@ -3,11 +3,11 @@
     python tools/record_fits.py record DIR [--limit SECONDS] [--only RECORD] [--methods NAME ...]
     python tools/record_fits.py compare BEFORE AFTER
 
-Each fit runs in a process of its own, on one core, with seed 1, and leaves one JSON file in DIR:
-the result file of odefit, or the message with which the fit was refused. Files that exist are
-kept, so that a record that was cut short goes on. ``--only RECORD`` repeats no more than what
-another record has finished within its limit. ``compare`` reads two folders and lists every number
-that differs by more than rounding; what ended at a time limit in either is counted and left out.
+Each fit runs in a separate process, on one core, with seed 1, and writes one JSON file to DIR: the
+result file of odefit, or the message of a refusal. Existing files are kept, so that an interrupted
+record continues. ``--only RECORD`` repeats only fits that another record has finished within its
+limit. ``compare`` reads two folders and lists every number that differs by more than rounding; fits
+that ended at a time limit in either are counted and left out.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ else:
 """
 
 COMPARED = ("refused", "crashed", "status", "objective", "parameters", "initial", "solutions")
-"""Parts of a result file that are compared, beside bounds and counts of solutions."""
+"""Parts of a result file that are compared, besides bounds and counts of solutions."""
 
 TOLERANCE = 1e-6
 """Relative difference of two numbers that counts as rounding."""
@@ -67,7 +67,7 @@ ZERO = 1e-9
 
 
 def record(out: Path, limit: float, only: Path | None, methods: list[str]) -> None:
-    """Run what is missing in `out`."""
+    """Run the fits that are missing in `out`."""
     import odefit
 
     out.mkdir(parents=True, exist_ok=True)
@@ -108,14 +108,14 @@ def record(out: Path, limit: float, only: Path | None, methods: list[str]) -> No
 
 
 def finished(path: Path) -> bool:
-    """Whether the file at `path` holds an answer that no time limit cut short."""
+    """Return whether a file holds an answer that was not cut short by a time limit."""
     return (
         path.exists() and json.loads(path.read_text(encoding="utf-8")).get("status") != "time limit"
     )
 
 
 def compared(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The estimates, objective, bounds and solution counts of a result file."""
+    """Return the estimates, objective, bounds and solution counts of a result file."""
     found = {key: result[key] for key in COMPARED if key in result}
     if "solutions" in found:
         found["solutions"] = [solution["objective"] for solution in found["solutions"]]
@@ -127,7 +127,7 @@ def compared(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(a: Any, b: Any, place: str = "") -> Iterator[str]:
-    """Where `a` and `b` differ by more than rounding."""
+    """Return the places where `a` and `b` differ by more than rounding."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for key in sorted({*a, *b}):
             if key not in a or key not in b:
@@ -147,7 +147,7 @@ def differences(a: Any, b: Any, place: str = "") -> Iterator[str]:
 
 
 def compare(before: Path, after: Path) -> int:
-    """Print all differences of two records; the number of fits that differ."""
+    """Print all differences of two records; return the number of fits that differ."""
     same = differ = limited = 0
     for path in sorted(before.glob("*.json")):
         if not (finished(path) and finished(after / path.name)):

@@ -1,11 +1,11 @@
-"""Build the wheel and the source archive, check them, and use each as a user would.
+"""Build the wheel and the source archive, check them, and use each like a user.
 
     python tools/release.py [--out dist]
 
 The version has to be the same in pyproject.toml, CITATION.cff and the changelog, with one date.
-Both files are built and checked by `build` and `twine`, in an environment of their own. Then each
-is installed in a fresh environment, far from the checkout, where the first command of the README
-has to fit alpha-pinene: the path of the problem is the one that the installed package tells.
+Both files are built and checked by `build` and `twine`, in a separate environment. Then each is
+installed in a fresh environment, outside the checkout, where the first command of the README has to
+fit alpha-pinene. The installed package gives the path of the problem.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def version() -> str:
 
 
 def disagreements(wanted: str, citation: str, changelog: str) -> list[str]:
-    """Return what the citation file and the changelog do not say of a version, a sentence each."""
+    """Return a sentence for each disagreement of citation file and changelog with a version."""
     found = []
     dated = re.search(rf"^## \[{re.escape(wanted)}\] - (\d{{4}}-\d\d-\d\d)$", changelog, re.M)
     if dated is None:
@@ -54,7 +54,7 @@ def environment(folder: Path) -> Path:
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command outside the checkout's own environment, and return what it prints."""
+    """Run a command outside the checkout's environment, and return its output."""
     left_out = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
     environ = {k: v for k, v in os.environ.items() if k not in left_out}
     done = subprocess.run(
@@ -84,7 +84,7 @@ def used(file: Path, command: str, work: Path) -> None:
 
 
 def main() -> int:
-    """Do what the command line asks."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", metavar="DIR")
     out = parser.parse_args().out.resolve()

@@ -1,4 +1,4 @@
-"""What odefit has written itself, mutated: results, checkpoints, entries of the cache."""
+"""Mutations of files that odefit has written: results, checkpoints, entries of the cache."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from input_mutations import (
 
 
 def prepare_results(folder: Path) -> list[tuple[str, str]]:
-    """Return results as texts, each with what it means."""
+    """Return results as texts, each with its meaning."""
     paths = sorted(TESTS.glob("results-format-*/*.json"))
     texts = [text for path in paths if '"solutions": []' not in (text := path.read_text("utf-8"))]
     result = odefit.fit(odefit.load(SEEDS / "decay.toml"), jobs=1)
@@ -134,7 +134,7 @@ def _known_change(tree: Any, rng: random.Random) -> tuple[str, str, Expectation]
 
 
 def as_json(tree: Any) -> str:
-    """Return a tree as JSON, or what says nothing where Python writes none."""
+    """Return a tree as JSON, or an empty value if Python cannot write it."""
     try:
         return json.dumps(tree)
     except ValueError:  # an integer that Python does not write
@@ -157,16 +157,16 @@ def _result_meaning(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Work:
-    """Long work with a checkpoint: the file, that of other work, and what it finds.
+    """Long work with a checkpoint: its file, that of other work, and its findings.
 
     Attributes
     ----------
     resume
-        A function that goes on from a checkpoint and returns what was found.
+        A function that continues from a checkpoint and returns the findings.
     content, other
-        The checkpoint, and one of the same work with other options.
+        The checkpoint, and that of the same work with other options.
     found
-        What was found.
+        The findings.
     """
 
     resume: Callable[[Path], str]
@@ -230,10 +230,10 @@ def _saved(folder: Path) -> Path:
 
 
 def checkpoint_case(given: list[Work], rng: random.Random, folder: Path) -> Case:
-    """Change a checkpoint; work that goes on from it finds what it would have found.
+    """Change a checkpoint; work that continues from it must have the same findings.
 
-    Where digests are made anew, which an accident does not, it may find something else, as long as
-    its objective is true.
+    If digests are recomputed, which no accident does, the findings may differ as long as their
+    objective is correct.
     """
     work = rng.choice(given)
     path = folder / "checkpoint"
@@ -264,7 +264,7 @@ def checkpoint_case(given: list[Work], rng: random.Random, folder: Path) -> Case
 
 
 def _records(path: Path, rng: random.Random, forged: bool) -> str:
-    """Change a record; where it is forged, with its digest."""
+    """Change a record; a forged record gets a matching digest."""
     from odefit.methods.running.checkpoint import Checkpoint
 
     with closing(sqlite3.connect(path)) as database:
@@ -315,7 +315,7 @@ def _statement(path: Path, rng: random.Random) -> str:
 
 
 def prepare_cache(folder: Path) -> tuple[odefit.Problem, str, str, str]:
-    """Return a problem, the name and the text of its entry, and what the equations tell."""
+    """Return a problem, the name and the text of its entry, and the findings from its equations."""
     problem = odefit.load(SEEDS / "reactions.toml")
     with _cache(folder / "cache"):
         found = _generic(problem)
@@ -343,7 +343,7 @@ def _generic(problem: odefit.Problem) -> str:
 def cache_case(
     given: tuple[odefit.Problem, str, str, str], rng: random.Random, folder: Path
 ) -> Case:
-    """Change an entry of the cache; the equations tell what they would have told."""
+    """Change an entry of the cache; the findings from the equations must stay the same."""
     problem, name, text, found = given
     if rng.random() < 0.5:
         content, detail = mutated_bytes(text.encode(), rng)

@@ -101,7 +101,7 @@ table = result.parameters.loc[
 table.map("{:.3g}".format)
 
 # %%
-# What a physician wants is the half-life, log(2)/``ke``. Its profile likelihood gives an
+# A physician needs the half-life, log(2)/``ke``. Its profile likelihood gives an
 # interval that is not symmetric, since long half-lives are hard to exclude in a day.
 
 profiles = result.profile(expressions=["half_life = log(2)/ke"])

@@ -3,7 +3,7 @@ Twelve subjects: how much do they differ?
 =========================================
 
 Twelve people swallowed theophylline, a drug against asthma, and had their blood taken for a
-day. The next dose of a patient hangs on the clearance, the volume of blood that is freed of
+day. The next dose of a patient depends on the clearance, the volume of blood that is freed of
 the drug in an hour. Is one clearance good enough for all, or do people differ by more than
 the measurements scatter?
 """
@@ -12,7 +12,7 @@ the measurements scatter?
 # The table is one that NONMEM or Monolix would read: a row for each dose (``EVID`` is 1,
 # ``AMT`` its amount in mg for each kilogram of body weight) and one for each measurement
 # (``DV``, mg/L). It is R. A. Upton's study as printed by Boeckmann, Sheiner and Beal (*NONMEM
-# Users Guide, Part V*, 1994), and stands in the repository of odefit,
+# Users Guide, Part V*, 1994), and is in the repository of odefit,
 # ``tests/data/theophylline.csv``.
 
 from dataclasses import replace
@@ -168,7 +168,7 @@ assert slowest.upper < fastest.lower
 assert 1.8 < fastest.CL / slowest.CL < 3
 
 # %%
-# And had we given all of them one volume? Every clearance would have stayed within its
+# What if all of them had one volume? Every clearance would have stayed within its
 # interval.
 
 for key in keys:
@@ -228,7 +228,7 @@ assert fast.min() < 5.0
 # %%
 # **What may be said.** Clearances of these twelve differ by a factor of more than two, far
 # beyond the error of measurement, so a dose that is right for one is too much for another.
-# That each subject was fitted on its own says nothing of people who were not measured: the
+# These separate fits say nothing about people who were not measured: the
 # spread of twelve estimates is wider than that of the true values, since each estimate has an
 # error. How clearances are distributed in a population needs a model with random effects, which
 # odefit does not have.

@@ -30,7 +30,7 @@ def listing() -> dict[str, Any]:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Return what a parser takes, by the longest name of each option, hidden ones left out."""
+    """Return the arguments of a parser by the longest name of each option, without hidden ones."""
     found = {}
     for action in parser._actions:
         if action.help == argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):
@@ -52,7 +52,7 @@ def _arguments(parser: argparse.ArgumentParser) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a default as JSON has it."""
+    """Return a default as a JSON value."""
     if value is argparse.SUPPRESS:
         return None
     return value if isinstance(value, str | int | float | list | None) else str(value)

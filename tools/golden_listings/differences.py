@@ -1,4 +1,4 @@
-"""What has changed between two listings, and whether anybody can notice it to their harm."""
+"""The differences between two listings, and whether they can break the use of odefit."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ libraries round differently."""
 
 
 class Difference(NamedTuple):
-    """A place where two listings differ.
+    """A difference of two listings.
 
     Attributes
     ----------
     place
-        The keys that lead to it, with dots between.
+        The keys that lead to it, separated by dots.
     words
-        What is different.
+        The difference in words.
     breaking
-        Whether something that was relied on is gone or means something else.
+        Whether a feature that users rely on is missing or has another meaning.
     """
 
     place: str
@@ -33,9 +33,9 @@ class Difference(NamedTuple):
 
 
 def differences(old: Any, new: Any, place: str = "") -> Iterator[Difference]:
-    """Yield where `new` differs from `old`.
+    """Yield the differences of `new` from `old`.
 
-    What `old` does not have is an addition, unless it says that it is required. Lists of texts are
+    An entry that `old` lacks is an addition, unless it is marked as required. Lists of texts are
     sets of choices; other lists have to agree element by element.
     """
     if isinstance(old, Mapping) and isinstance(new, Mapping):

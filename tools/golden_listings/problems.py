@@ -1,4 +1,4 @@
-"""What the problem files in tests/golden/problems mean."""
+"""The meaning of the problem files in tests/golden/problems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def points() -> dict[str, dict[str, float]]:
 
 
 def meaning(path: Path) -> dict[str, Any]:
-    """Return what a problem file means: the plain problem, its sizes, and numbers at a point."""
+    """Return the meaning of a problem file: the plain problem, its sizes, numbers at a point."""
     problem = odefit.load(path)
     vector = problem.vector(points()[path.stem])
     found = odefit.ForwardMap(problem).evaluate(vector)

@@ -18,7 +18,7 @@ DIRECTIVE = re.compile(r"\.\. auto(?:class|function|exception|data):: (odefit\.[
 
 
 def names() -> list[str]:
-    """Return all public names, each with the module from which users take it."""
+    """Return all public names, each with the module from which users import it."""
     found = {f"odefit.{name}" for name in odefit.__all__}
     for page in PAGES.glob("*.md"):
         found.update(DIRECTIVE.findall(page.read_text(encoding="utf-8")))
@@ -26,12 +26,12 @@ def names() -> list[str]:
 
 
 def listing() -> dict[str, Any]:
-    """Return every public name with what it is and how it is called."""
+    """Return every public name with its kind and signature."""
     return {name: _entry(_object(name)) for name in names()}
 
 
 def _object(name: str) -> Any:
-    """Return what a full name stands for, be it in a module or in a class."""
+    """Return the object of a full name, in a module or in a class."""
     module, _, rest = name.partition(".")
     value: Any = import_module(module)
     while rest:
@@ -57,7 +57,7 @@ def _entry(value: Any) -> dict[str, Any]:
 
 
 def _members(cls: type) -> dict[str, Any]:
-    """Return the public methods and properties that odefit's own classes give it."""
+    """Return its public methods and properties that classes of odefit define."""
     inherited = {
         name
         for base in cls.__mro__
@@ -82,11 +82,11 @@ def _members(cls: type) -> dict[str, Any]:
 def _parameters(value: Any) -> dict[str, Any]:
     """Return the parameters of a call by name; types are left out, since they may widen.
 
-    A parameter without a position has to be named.
+    A parameter without a position is keyword-only.
     """
     try:
         signature = inspect.signature(value)
-    except ValueError:  # nothing of Python's own to look at
+    except ValueError:  # members of Python's classes are left out
         return {}
     found = {}
     for position, (name, parameter) in enumerate(signature.parameters.items()):
@@ -112,5 +112,5 @@ def _default(parameter: inspect.Parameter) -> str:
     if inspect.isfunction(value) or isinstance(value, type):
         return value.__qualname__
     text = repr(value)
-    # An object without words of its own has an address, which differs from run to run.
+    # The default representation contains an address, which differs between runs.
     return type(value).__name__ if re.search(r" at 0x[0-9a-fA-F]+>", text) else text

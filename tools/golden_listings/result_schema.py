@@ -1,4 +1,4 @@
-"""The JSON schema of result files of format 1, made of the classes that are written to them."""
+"""The JSON schema of result files of format 1, derived from the classes of their content."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BY_KEY: Mapping[str, Any] = {
     "standard_errors": BY_NAME,
     "intervals": {"type": "object", "additionalProperties": ARRAY},
 }
-"""What is an array in Python, and in files a table by the keys of the unknowns."""
+"""Fields that are arrays in Python, and tables by the keys of unknowns in files."""
 
 REPEATED: Mapping[str, Any] = {
     "format": {"const": FORMAT, "description": "The version of the format."},
@@ -59,7 +59,7 @@ REPEATED: Mapping[str, Any] = {
         "description": "The problem with its data, in the structure of problem files.",
     },
 }
-"""What is no attribute of :class:`ResultData`, for whoever reads the file without odefit."""
+"""Keys that are no attributes of :class:`ResultData`, for readers without odefit."""
 
 
 def schema() -> dict[str, Any]:
@@ -89,7 +89,7 @@ def schema() -> dict[str, Any]:
 
 
 def strict(part: Any) -> Any:
-    """Return a schema that refuses keys which it does not name, to see that it names all."""
+    """Return a schema that refuses keys that it does not name, to test that it names all."""
     if isinstance(part, list):
         return [strict(item) for item in part]
     if not isinstance(part, dict):
@@ -114,7 +114,7 @@ def without_words(part: Any) -> Any:
 
 
 def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the object that a dataclass becomes."""
+    """Return the schema of a dataclass in a file."""
     hints, words = get_type_hints(kind), _attributes(kind.__doc__ or "")
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -147,7 +147,7 @@ def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a value of a type, as result files hold it."""
+    """Return the schema of a type in result files."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is float:
         return {"$ref": "#/$defs/number"}
@@ -182,7 +182,7 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _attributes(docstring: str) -> dict[str, str]:
-    """Return what a class says of its attributes."""
+    """Return the descriptions of attributes in the docstring of a class."""
     section = re.search(
         r"\n\s*Attributes\n\s*-+\n(.*?)(?:\n\s*\n\s*\w+\n\s*-+\n|\Z)", docstring, re.S
     )

@@ -38,7 +38,7 @@ def _certified() -> Result:
 
 
 def _refuted() -> Result:
-    """Fit with too small a standard deviation, so that region and refutation are there."""
+    """Fit with too small a standard deviation, so that the result has a region and a refutation."""
     problem = _decay(noise={"y": {"sd": 0.005}})
     return odefit.fit(problem, "single-shooting", certify="region", seed=1, jobs=1)
 
@@ -89,11 +89,11 @@ RESULTS: Mapping[str, Callable[[], Result]] = {
     ),
     "undetermined": _undetermined,
 }
-"""What is stored: each method, and each part that only some results have."""
+"""The stored results: every method, and every optional part of a result."""
 
 
 def store() -> list[Path]:
-    """Write the results of this version that are not there yet, and return their files."""
+    """Write the missing results of this version, and return their files."""
     version = ".".join(odefit.fit(_decay(), "single-shooting").versions["odefit"].split(".")[:2])
     added = []
     for name, fit in RESULTS.items():

@@ -60,7 +60,7 @@ INHIBITOR = [0.0, 0.0015, 0.003, 0.004, 0.004]  # outer-approximation (57), uM
 
 
 def _table(path: Path) -> tuple[list[str], np.ndarray]:
-    """Times as they are written, and the other columns as an array (times x columns)."""
+    """Return the times as texts, and the other columns as an array (times x columns)."""
     with path.open(encoding="utf-8", newline="") as stream:
         rows = list(csv.reader(stream))[1:]
     return [row[0] for row in rows], np.array([[float(v) for v in row[1:]] for row in rows])
@@ -129,12 +129,12 @@ def hiv_proteinase_objective(folder: Path) -> float:
 
 
 def check_given(problems: Path, wanted: set[str]) -> tuple[int, list[str]]:
-    """Number of given files looked at, and one sentence for each that disagrees.
+    """Return the number of given files that were checked, and a sentence for each that disagrees.
 
     Parameters
     ----------
-        problems: the folder with one folder a problem.
-        wanted: names of the problems to look at; all when it is empty.
+        problems: the folder with one folder a problem. wanted: names of the problems to check; all
+        if it is empty.
     """
     checked = 0
     complaints = []

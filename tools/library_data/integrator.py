@@ -1,8 +1,8 @@
 """Gragg-Bulirsch-Stoer extrapolation in 30-digit arithmetic.
 
-Why not a double-precision solver: the data files hold 12 significant digits and must come out
-byte for byte on every machine. Double precision leaves errors around 1e-13, which flip a last
-digit now and then from one platform to the next; with local errors below 1e-20 in mpmath's
+A double-precision solver does not suffice: the data files hold 12 significant digits and must be
+equal byte for byte on every machine. Double precision leaves errors around 1e-13, which
+occasionally change a last digit between platforms; with local errors below 1e-20 in mpmath's
 arithmetic (pure integers, the same everywhere) the rounded digits are the true ones.
 """
 
@@ -34,7 +34,7 @@ def _midpoint(f: RightHandSide, t: mpf, x: Vector, step: mpf, substeps: int) -> 
 
 
 def _extrapolated_step(f: RightHandSide, t: mpf, x: Vector, step: mpf) -> tuple[Vector, int] | None:
-    """One step to `TOLERANCE` with the columns it took, or None when the step is too long."""
+    """Return one step to `TOLERANCE` with its number of columns; None if the step is too long."""
     table: list[Vector] = []
     for k in range(MAX_COLUMNS):
         row = [_midpoint(f, t, x, step, 2 * (k + 1))]

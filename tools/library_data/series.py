@@ -1,4 +1,4 @@
-"""The synthetic series of the library: which system, from where, sampled when.
+"""The synthetic series of the library: system, initial values and sampling times of each.
 
 Each entry becomes one CSV file. Parameters and initial values are given as decimal strings, so
 that 30-digit arithmetic sees the decimal number and not its nearest double.
@@ -180,7 +180,7 @@ def twenty_to(end: str) -> list[str]:
 
 
 def _multiple_shooting() -> list[Series]:
-    """Own settings, after Carbonell et al., whose numbers the text has lost."""
+    """Our own settings, after Carbonell et al., whose numbers are missing in the text."""
     return [
         Series(
             "henon-heiles",

@@ -1,8 +1,8 @@
 """Right-hand sides, written by hand from the papers (misprints corrected as FACTS.md says).
 
-Every function takes the parameters by name and returns f(t, x) -> x'. The states keep the
-papers' order. They use nothing but + - * / and `mpmath` functions, so that they run on floats
-and on 30-digit numbers alike.
+Every function takes the parameters by name and returns f(t, x) -> x'. The states keep the papers'
+order. They use only + - * / and `mpmath` functions, so that they run on floats and on 30-digit
+numbers.
 """
 
 from __future__ import annotations
