@@ -12,11 +12,14 @@ from odefit import Model, Problem, SingleShooting, Status
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Trouble
 from odefit.common.arrays import Array
+from odefit.fitting.fit_notices import _uncertain_solutions
 from odefit.fitting.fit_stages import FitState, Wishes
 from odefit.fitting.one_hill import _between, _Walker, reaching, with_hills
 from odefit.fitting.solutions import solution
+from odefit.methods.estimate import Completeness
 from odefit.methods.polish import Answer, answer
 from odefit.methods.running.control import Control
+from odefit.reporting.notices import notice_sentence
 from odefit.simulation import Evaluation, ForwardMap
 
 TIMES = np.linspace(0.0, 6.0, 30)
@@ -35,6 +38,18 @@ def product() -> tuple[ForwardMap, Array, Array]:
         noise={"y": {"sd": 0.1}},
     )
     return ForwardMap(problem), np.array([0.5, 2.0, 3.0]), np.array([0.5, 12.0, 0.5])
+
+
+def bent() -> tuple[ForwardMap, Array, Array]:
+    """The sum of a and b is determined: a straight way in logarithms leaves the ridge."""
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "(a + b)*x + 0.0001*a"}),
+        {"t": TIMES, "y": 6.0 * np.exp(-0.5 * TIMES)},
+        {key: {"lower": 0.1, "upper": 60.0} for key in ("k", "a", "b")},
+        {"x": 1.0},
+        noise={"y": {"sd": 0.1}},
+    )
+    return ForwardMap(problem), np.array([0.5, 0.2, 5.8]), np.array([0.5, 5.8, 0.2])
 
 
 def turns() -> tuple[ForwardMap, Array, Array]:
@@ -64,17 +79,7 @@ def test_refits_lead_along_a_ridge_whichever_end_is_first() -> None:
 
 
 def test_a_bent_ridge_needs_refits() -> None:
-    """The sum of a and b is determined: a straight way in logarithms leaves the ridge."""
-    forward, one, _ = product()
-    problem = forward.problem
-    bent = Problem(
-        Model(ode={"x": "-k*x"}, observables={"y": "(a + b)*x + 0.0001*a"}),
-        {"t": TIMES, "y": 6.0 * np.exp(-0.5 * TIMES)},
-        {key: {"lower": 0.1, "upper": 60.0} for key in problem.keys},
-        {"x": 1.0},
-        noise={"y": {"sd": 0.1}},
-    )
-    forward, one, other = ForwardMap(bent), np.array([0.5, 0.2, 5.8]), np.array([0.5, 5.8, 0.2])
+    forward, one, other = bent()
     highest = forward.cost(one) + 1.92
     walker = _Walker(forward, Control(jobs=1), 0)
     assert not walker._straight(one, other, highest)
@@ -119,8 +124,8 @@ def test_intervals_reach_the_other_values_of_the_hill_and_say_so() -> None:
     assert np.isnan(reaching(withheld, [np.array([9.0])]).intervals).all()
 
 
-@pytest.mark.parametrize(("make", "hills"), [(product, 1), (turns, 2)])
-def test_solutions_that_fit_are_counted_by_hill(make: Make, hills: int) -> None:
+def two_ends(make: Make) -> tuple[FitState, Array]:
+    """Return the state of a fit with a second solution that fits, and that solution."""
     forward, one, other = make()
     problem, control = forward.problem, Control(jobs=1)
     estimate = SingleShooting().solve(
@@ -146,15 +151,49 @@ def test_solutions_that_fit_are_counted_by_hill(make: Make, hills: int) -> None:
         near=tuple(ends[1:]),
         uncertainty=assess_uncertainty(*found_at(found), 0.95),
     )
+    return state, other
+
+
+@pytest.mark.parametrize(("make", "hills"), [(product, 1), (turns, 2)])
+def test_solutions_that_fit_are_counted_by_hill(make: Make, hills: int) -> None:
+    state, other = two_ends(make)
     counted = with_hills(state)
     assert len([*counted.equal, *counted.near]) == hills
     assert counted.solutions == state.solutions
+    assert counted.unsure == 0
     assert counted.uncertainty is not None
     if hills == 1:
         low, high = counted.uncertainty.intervals.T
         assert ((low <= other) & (other <= high)).all()
     else:
         assert counted.uncertainty is state.uncertainty
+
+
+def test_ends_of_one_ridge_are_one_solution_though_the_equations_tell_all_of_them() -> None:
+    """A count by the equations is of copies of the answer, not of places of its hill."""
+    state, other = two_ends(product)
+    told = replace(state, complete=Completeness(1, 1))
+    assert len([*(counted := with_hills(told)).equal, *counted.near]) == 1
+    copied = replace(state, complete=Completeness(2, 2), copies=(other,))
+    assert len([*(counted := with_hills(copied)).equal, *counted.near]) == 2
+
+
+def test_an_unfinished_comparison_is_told() -> None:
+    """No refit from one solution to the other was possible, and the straight way is too high."""
+    state, _ = two_ends(bent)
+    with_time = with_hills(state)
+    assert (len(with_time.near), with_time.unsure) == (0, 0)
+    control = Control(jobs=1)
+    control.interrupted.set()
+    counted = with_hills(replace(state, control=control))
+    assert (len(counted.near), counted.unsure) == (1, 1)
+    (notice,) = _uncertain_solutions(False, counted.unsure)
+    sentence = notice_sentence(notice)
+    assert sentence.startswith("It is not known whether one solution listed is an optimum of its")
+    (both,) = _uncertain_solutions(True, 2)
+    assert "there may be more than those listed" in notice_sentence(both)
+    assert "2 solutions listed are optima of their own" in notice_sentence(both)
+    assert _uncertain_solutions(False, 0) == []
 
 
 def found_at(found: Answer) -> tuple[ForwardMap, Array, Evaluation]:

@@ -39,6 +39,7 @@ def fit_notices(
     near: Sequence[Solution],
     complete: Completeness | None,
     solutions_cut: bool = False,
+    unsure: int = 0,
 ) -> tuple[Notice, ...]:
     """Return the notices for the user of a fit, in the order of its warnings."""
     forward = ForwardMap(problem) if answer is None else answer.forward
@@ -58,7 +59,7 @@ def fit_notices(
         *_texts(NoticeKind.NO_CERTIFICATE, filter(None, unproved)),
         *([Notice(NoticeKind.NOT_ASSESSED)] if unassessed else []),
         *ambiguity(problem, equal, near, complete),
-        *([Notice(NoticeKind.SOLUTIONS_CUT)] if solutions_cut else []),
+        *_uncertain_solutions(solutions_cut, unsure),
         *_searched_elsewhere(estimate.doubt, uncertainty),
         *_failed_starts(estimate),
     )
@@ -150,6 +151,13 @@ def _weighed_down(outliers: Sequence[Outlier]) -> Notice:
     """Return a notice of the outliers of a robust fit."""
     names = tuple(f"{o.words} (weight {o.weight:.1g})" for o in outliers)
     return Notice(NoticeKind.OUTLIERS, {"count": float(len(outliers))}, names)
+
+
+def _uncertain_solutions(cut: bool, unsure: int) -> list[Notice]:
+    """Return a notice of a search for other solutions, or a comparison of them, that was ended."""
+    if not (cut or unsure):
+        return []
+    return [Notice(NoticeKind.SOLUTIONS_CUT, {"unsure": float(unsure), "cut": float(cut)})]
 
 
 def _searched_elsewhere(doubt: Doubt | None, uncertainty: Uncertainty | None) -> list[Notice]:

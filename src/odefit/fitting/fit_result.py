@@ -284,7 +284,7 @@ def _known_count(state: FitState) -> FitState:
 
 @stage(
     "count of solutions",
-    *("complete", "solutions", "polished"),
+    *("complete", "solutions", "polished", "copies"),
     needs=countable,
     doing="counting the solutions of the equations",
 )
@@ -316,7 +316,7 @@ def _equal(state: FitState) -> FitState:
     return replace(state, equal=tuple(equal), near=near_solutions(state, equal))
 
 
-FITTING = "solutions", "equal", "near", "uncertainty"
+FITTING = "solutions", "equal", "near", "uncertainty", "unsure"
 stage("solutions that fit", *FITTING, needs=several_fit, otherwise=without_intervals)(with_fitting)
 
 
@@ -358,6 +358,7 @@ def _notices(state: FitState) -> FitState:
         near=state.near,
         complete=state.complete,
         solutions_cut=state.solutions_cut,
+        unsure=state.unsure,
     )
     return replace(state, notices=notices)
 

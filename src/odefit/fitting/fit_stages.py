@@ -86,6 +86,10 @@ class FitState:
     """True if a limit ended the search for these."""
     near: tuple[Solution, ...] = ()
     """The solutions that fit less well than the best, but within that limit."""
+    copies: tuple[Array, ...] = ()
+    """Values with the outputs of the answer by the equations, shape (n,) each."""
+    unsure: int = 0
+    """Number of solutions that fit for which it is not known whether they are separate optima."""
     assessment: Assessment = field(default_factory=Assessment)
     unproved: str = ""
     """The reason for a missing certificate."""

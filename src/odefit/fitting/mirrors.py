@@ -40,7 +40,13 @@ def with_mirrors(state: FitState, known: Sequence[Solution]) -> FitState:
 
     `known` are the solutions before the copies were added.
     """
-    return _with_optima_at_bounds(_with_improved_copies(state, known))
+    improved = _with_improved_copies(state, known)
+    if improved.answer is state.answer:
+        others = [s.vector for s in known] + [s.vector for s in improved.polished]
+        vectors = [s.vector for s in improved.solutions]
+        copies = tuple(v for v in vectors if not any(np.array_equal(v, o) for o in others))
+        improved = replace(improved, copies=copies)
+    return _with_optima_at_bounds(improved)
 
 
 def _with_optima_at_bounds(state: FitState) -> FitState:

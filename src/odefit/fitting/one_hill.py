@@ -18,7 +18,7 @@ from odefit.common.arrays import Array
 from odefit.fitting.fit_stages import FitState
 from odefit.methods.bounded_problem import with_held
 from odefit.methods.estimate import Status
-from odefit.methods.running.control import Control
+from odefit.methods.running.control import GRACE_SECONDS, Control
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
@@ -50,37 +50,45 @@ walk: other turns of an oscillation have far more between them."""
 def with_hills(state: FitState) -> FitState:
     """Count solutions on one hill as the best of them, whose intervals reach the others."""
     several = [*state.equal, *state.near]
-    complete = state.complete
-    if any(s.nodes is not None for s in several) or (complete is not None and complete.known):
+    if any(s.nodes is not None for s in several):
         return state
     forward = state.answer.forward
     deviance = Deviance.of(*state.at_answer)
     limit = deviance.limit(state.wishes.level)
     if not (np.isfinite(limit) and deviance.variance > 0):
         return state
-    walker = _Walker(
-        forward,
-        state.control.with_share(SHARE_OF_TIME),
-        sum(s.evaluations for s in state.estimate.starts),
-    )
+    control = state.control
+    if control.deadline is not None:  # the seconds from the limit to the cut-off count, too
+        control = control.ending_in(SHARE_OF_TIME * (control.seconds_left + GRACE_SECONDS))
+    walker = _Walker(forward, control, sum(s.evaluations for s in state.estimate.starts))
+    known = state.complete is not None and state.complete.known
     separate: list[Solution] = several[:1]
+    if known:  # the equations tell that these are different
+        separate += (
+            s for s in several[1:] if any(np.array_equal(s.vector, c) for c in state.copies)
+        )
     joined: list[Solution] = []
+    unsure = 0
     slack, most = (part * limit * deviance.variance for part in (0.5 * DIP, MOST_RISE))
-    for solution in several[1:]:
+    for solution in (s for s in several if s not in separate):
         highest = forward.cost(solution.vector, UNDECIDED) + slack
-        near = (k for k in separate if walker.rise(k.vector, solution.vector) <= most)
-        if any(walker.joins(k.vector, solution.vector, highest) for k in near):
-            joined.append(solution)
-        else:
+        near = [k for k in separate if walker.rise(k.vector, solution.vector) <= most]
+        walker.unfinished = False
+        joining = next((k for k in near if walker.joins(k.vector, solution.vector, highest)), None)
+        if joining is None:
             separate.append(solution)
+            unsure += walker.unfinished
+        elif joining is several[0]:
+            joined.append(solution)
     uncertainty = state.uncertainty
-    if joined and uncertainty is not None and len(separate) == 1:
+    if joined and uncertainty is not None:
         uncertainty = reaching(uncertainty, [s.vector for s in joined])
     return replace(
         state,
         equal=tuple(s for s in state.equal if s in separate),
         near=tuple(s for s in state.near if s in separate),
         uncertainty=uncertainty,
+        unsure=unsure,
     )
 
 
@@ -111,6 +119,7 @@ class _Walker:
     def __init__(self, forward: ForwardMap, control: Control, spent: int) -> None:
         self._forward, self._control = forward, control
         self._left = max(LEAST, SHARE * spent)
+        self.unfinished = False  # whether a refit was left out
         self._evaluations: dict[bytes, Evaluation | Failure] = {}
 
     def rise(self, one: Array, other: Array) -> float:
@@ -176,6 +185,7 @@ class _Walker:
 
     def _refitted(self, start: Array, held: int) -> tuple[float, Array]:
         if self._left <= 0 or self._control.should_stop():
+            self.unfinished = True
             return np.inf, start
         problem = with_held(self._forward.problem, held, start[held])
         forward = self._forward.of(problem)

@@ -166,11 +166,22 @@ def _near_solutions(notice: Notice) -> str:
     )
 
 
-def _solutions_cut(_: Notice) -> str:
-    return (
-        "The time limit ended the search for other solutions that fit: there may be more than "
-        "those listed. More time, or a start from this result, finds them"
-    )
+def _solutions_cut(notice: Notice) -> str:
+    unsure = notice.numbers.get("unsure", 0.0)
+    sentences = []
+    if notice.numbers.get("cut", 1.0):
+        sentences.append(
+            "The time limit ended the search for other solutions that fit: there may be more than "
+            "those listed. More time, or a start from this result, finds them"
+        )
+    if unsure:
+        those = "one solution listed is" if unsure == 1 else f"{unsure:.0f} solutions listed are"
+        optima = "an optimum of its own" if unsure == 1 else "optima of their own"
+        sentences.append(
+            f"It is not known whether {those} {optima}: the refits from one to another were not "
+            "finished, and a ridge may join them"
+        )
+    return ". ".join(sentences)
 
 
 def _settled_by(notice: Notice) -> str:

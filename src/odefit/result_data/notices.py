@@ -53,7 +53,8 @@ class NoticeKind(StrEnum):
     NEAR_SOLUTIONS = "near solutions"
     """Several solutions fit within the noise: ``count``, ``equal`` of them equally well."""
     SOLUTIONS_CUT = "solutions cut"
-    """A limit or an interruption ended the search for other solutions that fit."""
+    """A limit or an interruption ended the search for other solutions that fit (not if ``cut`` is
+    0); ``unsure`` of those listed may be no optima of their own."""
     SETTLED_BY = "settled by"
     """The measurement that would distinguish solutions that fit: ``time``, ``sd`` of the
     measurement, predictions as ``solution 1`` and so on, their least ``distance`` in standard
