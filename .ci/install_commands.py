@@ -204,8 +204,9 @@ def pages() -> list[Path]:
 def shown(text: str) -> list[str]:
     """Return the lines of a page that install something; related lines are joined.
 
-    An extra that is named without a command counts as a command. Lines of a block are alternatives,
-    except those after `--no-deps`, which install the rest.
+    An extra that is named without a command counts as a command.
+
+    Lines of a block are alternatives, except those after `--no-deps`, which install the rest.
     """
     found: list[str] = []
     for block in BLOCK.finditer(text):

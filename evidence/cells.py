@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-NONE = "nothing in this campaign"  # what falls short, if nothing does
+NONE = "nothing in this campaign"  # the cell of shortcomings if there are none
 
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -22,12 +22,12 @@ def first(text: str) -> float | None:
 
 
 def span(values: Iterable[float], digits: int = 2) -> str:
-    """Return the least and the largest of values, ``a to b``."""
+    """Return the smallest and the largest of values, ``a to b``."""
     known = list(values)
     low, high = (f"{v:.{digits}g}" if v < 100 else f"{v:,.0f}" for v in (min(known), max(known)))
     return low if low == high else f"{low} to {high}"
 
 
 def listed(names: Sequence[str], words: str, empty: str = NONE) -> str:
-    """Return ``words: a, b``, or that there is nothing."""
+    """Return ``words: a, b``, or `NOTHING` without items."""
     return f"{words}: {', '.join(names)}" if names else empty

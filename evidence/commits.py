@@ -1,7 +1,7 @@
 """Commits by which results were made, and their age.
 
-Every commit of the main branch has a number: how many there are up to it. From these numbers a copy
-of the tree without its history can tell which of two is older.
+The number of a commit is the count of commits of the main branch up to it. These numbers order
+commits even in a copy of the tree without its history.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-UNKNOWN = "not recorded"  # what stands where nobody wrote down a fact
+UNKNOWN = "not recorded"  # the text for a fact that nobody recorded
 
 SINCE = 1110
-"""The number of commit 14d46942 of 29 November 2026: what was made by an earlier one says why."""
+"""The number of commit 14d46942 of 29 November 2026; tables of older commits give a reason."""
 
 MADE_BY_RUNS = (":!evidence/results/pages", ":!docs/benchmarks")  # no change of the program
 
@@ -31,13 +31,13 @@ def current() -> str:
 
 
 def named(commits: list[str]) -> str:
-    """Return the words for the commits of a run that went on, the oldest first."""
+    """Return a text of the commits of a resumed run, the oldest first."""
     several = list(dict.fromkeys(commits))
     return f"commit {several[0]}" if len(several) == 1 else f"commits {' to '.join(several)}"
 
 
 def old(version: str) -> bool:
-    """Was something made before `SINCE`, or with changes that no commit has?"""
+    """Return whether a table was made before `SINCE`, or with uncommitted changes."""
     found = list(_NUMBERED.finditer(version))
     return not found or any(m["dirty"] or int(m["number"]) < SINCE for m in found)
 

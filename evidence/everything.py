@@ -1,8 +1,8 @@
-"""``python -m evidence run all``: what the pages show, made again part after part.
+"""``python -m evidence run all``: all tables of the pages, made again part by part.
 
-A part is a row of the registry, run by a command of its own, so that one that fails or dies takes
-no other with it. What is stored in its folder is not computed again. When it has ended, its tables
-are taken into the pages.
+A part is a row of the registry, run by a separate command, so that its failure does not end others.
+Results stored in its folder are not computed again. When a part has ended, its tables are copied
+into the pages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FOLDER = Path("study-all")
 
 @dataclass(frozen=True)
 class Part:
-    """A row of the registry as it is run here."""
+    """A row of the registry with its options here."""
 
     row: Row
     given: Mapping[str, str] = field(default_factory=dict)  # options of whoever runs it
@@ -38,7 +38,7 @@ class Part:
         return self.row.minutes * self.row.share
 
     def command(self, out: Path, jobs: int | None, tasks: int) -> list[str]:
-        """Return the command that runs it, or goes on with it."""
+        """Return the command that runs or resumes the part."""
         found = [sys.executable, "-m", "evidence", "run", self.row.name, "--out", str(out)]
         if self.row.share < 1:
             found += ["--limit", str(max(1, round(self.row.share * tasks)))]
@@ -49,7 +49,7 @@ class Part:
         return found
 
     def missing(self) -> list[str]:
-        """Return the packages that it needs and that are not installed here."""
+        """Return the packages that the part needs and that are not installed."""
         return [] if self.given else [name for name in self.row.needs if not _installed(name)]
 
 
@@ -75,7 +75,7 @@ def parts(only: Sequence[str] = (), given: Mapping[str, str] | None = None) -> l
             raise InputError(f"--set: expected ROW.NAME=VALUE with 'all', got {key}={value}")
         options.setdefault(row, {})[option] = value
     for row, chosen in options.items():
-        ROWS[row].campaign().with_options(chosen)  # refuses what it does not know
+        ROWS[row].campaign().with_options(chosen)  # refuses unknown names
     return [
         Part(one, options.get(one.name, {}))
         for one in ROWS.values()
@@ -84,17 +84,17 @@ def parts(only: Sequence[str] = (), given: Mapping[str, str] | None = None) -> l
 
 
 def run_all(chosen: Sequence[Part], out: Path = FOLDER, jobs: int | None = None) -> list[str]:
-    """Run parts one after the other, and take their tables into the pages.
+    """Run parts one after the other, and copy their tables into the pages.
 
     Returns
     -------
     list of str
-        What was left out or has failed, a sentence each.
+        A sentence for each part that was left out or has failed.
 
     Raises
     ------
     KeyboardInterrupt
-        After Ctrl-C, once the part that was running has written its tables.
+        After Ctrl-C, when the current part has written its tables.
     """
     left = []
     whole = sum(part.minutes for part in chosen)
@@ -119,7 +119,7 @@ def run_all(chosen: Sequence[Part], out: Path = FOLDER, jobs: int | None = None)
 
 
 def _run(part: Part, folder: Path, jobs: int | None) -> str:
-    """Run a part; return why it has no tables, or nothing."""
+    """Run a part; return the reason why it has no tables, or an empty text."""
     if missing := part.missing():
         return f"left out, as {', '.join(missing)} is not installed"
     tasks = part.row.campaign().with_options(part.given).tasks()

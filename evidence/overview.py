@@ -1,7 +1,7 @@
 """The first table of the evidence: odefit beside others, a row for each kind of claim.
 
-Every figure is read from the results files of the pages, so that the table says what they say. What
-falls short has a column of its own.
+Every figure is read from the results files of the pages, so that the table agrees with them. A
+separate column lists shortcomings.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ HEAD = ("question", "odefit", "beside it", "what falls short")
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table: cells that follow from the tables of a page."""
+    """A row of the table: cells derived from the tables of a page."""
 
     question: str
     page: str  # a page of docs/benchmarks/, with an anchor or without
     tables: Sequence[str]
-    cells: Callable[..., tuple[str, str, str]]  # odefit, others, what falls short
+    cells: Callable[..., tuple[str, str, str]]  # odefit, others, shortcomings
     front: bool = False  # in the README, too
 
     def text(self, folder: str = "benchmarks") -> str:
@@ -37,9 +37,9 @@ class Line:
 
 
 def read(path: Path) -> Table:
-    """Return the rows of a results file, each cell by its title; a title without words is ``""``.
+    """Return the rows of a results file, each cell by its title; an empty title is ``""``.
 
-    Of equal titles the second has ``" 2"`` behind it.
+    The second of equal titles ends with ``" 2"``.
     """
     found = read_results(path)
     names: list[str] = []
@@ -49,7 +49,7 @@ def read(path: Path) -> Table:
 
 
 def renewed() -> dict[Path, str]:
-    """Return the texts of the page and the README with today's table."""
+    """Return the texts of the page and the README with the current table."""
     head = f"\n| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}\n"
     front = [line.text("docs/benchmarks") for line in LINES if line.front]
     rows_of = {PAGE: [line.text() for line in LINES], README: front}
@@ -62,7 +62,7 @@ def renewed() -> dict[Path, str]:
 
 
 def stale() -> list[str]:
-    """Return what is wrong with these, a sentence each."""
+    """Return the faults of the page and the README, a sentence each."""
     return [
         f"{path.name} is not what its results files say; run 'page'"
         for path, text in renewed().items()

@@ -1,7 +1,7 @@
-"""The rows of the first table of the evidence: cells that follow from the tables of a page.
+"""The rows of the first table of the evidence: cells derived from the tables of a page.
 
-Each function takes the rows of one or two tables, and returns what odefit does, what stands beside
-it, and what falls short.
+Each function takes the rows of one or two tables, and returns the cells on odefit, on others and on
+shortcomings.
 """
 
 from __future__ import annotations

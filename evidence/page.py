@@ -1,9 +1,9 @@
 """The tables of docs/benchmarks/ come from results files: make these, write the pages, check them.
 
-A results file is ``evidence/results/pages/PAGE/TABLE.csv``: lines ``# key: value`` that say which
-command made it, when, on what machine and with which version, then a table as CSV. `record` makes
-those of a campaign's folder, for the tables that its row in the registry names. In the page a table
-stands between ``<!-- results: PAGE/TABLE -->`` and ``<!-- /results -->``; it is never edited.
+A results file is ``evidence/results/pages/PAGE/TABLE.csv``: lines ``# key: value`` with the
+command, date, machine and version that made it, then a table as CSV. `record` makes the files of a
+campaign's folder, for the tables that its row in the registry names. In the page a table lies
+between ``<!-- results: PAGE/TABLE -->`` and ``<!-- /results -->``; it is never edited.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from odefit.result_data.result_file import write_atomically
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "benchmarks"
 RESULTS = ROOT / "evidence" / "results" / "pages"
-FACTS = ("command", "made", "machine", "version")  # what every results file says of its table
+FACTS = ("command", "made", "machine", "version")  # the facts of every results file
 MADE = "made.json"  # in a folder of results: how they were made
-BEGUN = "begun.json"  # beside it: the commits by which its runs were begun
-OLDER = "older"  # why a table is not by a newer commit; every results file of an old one says it
+BEGUN = "begun.json"  # also: the commits by which its runs were begun
+OLDER = "older"  # why a table is not of a newer commit, in results of old commits
 
 # A generated table in a page
 PLACE = re.compile(
@@ -43,7 +43,7 @@ _RULE = re.compile(r"^\|[-: |]+\|$")
 
 @dataclass(frozen=True)
 class Results:
-    """A table with what is known of how it was made."""
+    """A table with the facts on its making."""
 
     facts: Mapping[str, str]  # the command, date, machine and version, and remarks
     align: str  # a letter for each column: l or r
@@ -59,7 +59,7 @@ class Results:
         return buffer.getvalue()
 
     def markdown(self, name: str) -> str:
-        """Return the table as it stands in a page, with a line that says where it comes from."""
+        """Return the table as shown in a page, with a line on its source."""
         rules = ["---:" if a == "r" else "---" for a in self.align]
         lines = [_line(self.head), f"|{'|'.join(rules)}|", *map(_line, self.rows)]
         link = f"[{name}.csv](../../evidence/results/pages/{name}.csv)"
@@ -134,7 +134,7 @@ def renewed(page: Path, results: Path = RESULTS) -> str:
 
 
 def stale(pages: Path = PAGES, results: Path = RESULTS) -> list[str]:
-    """Return what is wrong with pages and results files, a sentence each."""
+    """Return the faults of pages and results files, a sentence each."""
     found, used = [], set()
     for page in sorted(pages.glob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -157,7 +157,7 @@ def stale(pages: Path = PAGES, results: Path = RESULTS) -> list[str]:
 
 
 def begin(folder: Path) -> None:
-    """Write down in a folder of results by which commit a run of it begins or goes on."""
+    """Record in a folder of results the commit by which a run begins or resumes."""
     path = folder / BEGUN
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     try:
@@ -168,7 +168,7 @@ def begin(folder: Path) -> None:
 
 
 def stamp(folder: Path, name: str, given: Mapping[str, str], limit: int | None = None) -> None:
-    """Write down in a folder of results how, when, where and by which version they were made."""
+    """Record in a folder of results the command, date, machine and version that made them."""
     chosen = f" --limit {limit}" if limit else ""
     chosen += " --set " + " ".join(f"{k}={v}" for k, v in given.items()) if given else ""
     path = folder / BEGUN
@@ -185,7 +185,7 @@ def stamp(folder: Path, name: str, given: Mapping[str, str], limit: int | None =
 
 
 def record(folder: Path, results: Path = RESULTS) -> list[str]:
-    """Make results files of the tables in a folder that pages show; return their names."""
+    """Make results files of the tables of a folder that pages show; return their names."""
     try:
         facts = json.loads((folder / MADE).read_text(encoding="utf-8"))
     except OSError as error:

@@ -26,7 +26,7 @@ class Row:
     minutes: float  # on two cores
     seconds: float = 3600.0  # wall time after which a task is stopped
     fills: Mapping[str, str] = field(default_factory=dict)  # PAGE/TABLE: table of the campaign
-    needs: Sequence[str] = ()  # packages and programs beyond those of odefit[test]
+    needs: Sequence[str] = ()  # packages and programs besides those of odefit[test]
     given: Mapping[str, str] = field(default_factory=dict)  # options in place of the defaults
     share: float = 1.0  # of its tasks in `run all`, spread evenly
     alone: bool = False  # tasks are timed, or need the machine for themselves

@@ -4,8 +4,9 @@
     python tools/mutated_inputs.py --count 20000 --state FILE
     python tools/mutated_inputs.py --case table:17 --keep FOLDER
 
-With `--state`, a file with a line for each outcome, a run continues where it was stopped. Every
-case is read by the functions that users run, in a process with limited memory. Faults are: an
+With `--state`, a file with a line for each outcome, a run continues where it was stopped.
+
+Every case is read by the functions that users run, in a process with limited memory. Faults are: an
 exception other than InputError; more than 10 seconds; more memory than 200 MB and 20 times its
 files; a message without place or reason, or with characters that control a terminal; a connection,
 a started program or an opened file that was not named; the end of the process; and a wrong success,

@@ -1,8 +1,8 @@
 """The same problem in other guises: part of `metamorphic.py`.
 
 A guise is a function of a problem in format 1 and of random numbers. It returns the problem in its
-guise with what leads back to the plain one, or raises NotSoError where the problem has nothing
-that could be written so. Names in expressions become what they are in the guise: exact to rounding.
+guise and the data to undo it, or raises NotSoError where it does not apply. Names in expressions
+become what they are in the guise: exact to rounding.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from odefit.expressions.grammar import RESERVED
 from odefit.problem import problem_from_mapping, problem_to_mapping
 
 Plain = Mapping[str, Any]  # a problem in format 1
-Units = Mapping[str, float]  # the size of each old unit in the new one: a value of 1 becomes this
+Units = Mapping[str, float]  # the size of each old unit in the new unit
 BOUNDS = ("lower", "upper", "guess", "fixed")
 
 
 class NotSoError(Exception):
-    """A problem has nothing that could be written so."""
+    """A guise does not apply to a problem."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Guise:
     """A problem in a guise, and the way back."""
 
     mapping: Plain
-    units: Units = field(default_factory=dict)  # by plain key, what a value of 1 becomes
+    units: Units = field(default_factory=dict)  # by plain key, the factor of its values
     names: Mapping[str, str] = field(default_factory=dict)  # plain names by those of the guise
-    objective: float = 1.0  # what an objective of 1 becomes
+    objective: float = 1.0  # the factor of the objective
     ordered: bool = False  # unknowns are those of the plain problem in order, under other names
 
 
@@ -54,7 +54,7 @@ class _Writing:
         return self.units.get(name, 1.0)
 
     def name(self, key: str) -> str:
-        """The new name of a variable, or of a column with the standard deviations of one."""
+        """The new name of a variable, or of a column with its standard deviations."""
         for end in ("_sd", "_cens"):
             if key not in self.names and key.removesuffix(end) in self.names:
                 return self.names[key.removesuffix(end)] + end
@@ -189,7 +189,7 @@ def written(plain: Plain, writing: _Writing) -> Guise:
 
 
 def _weighted(plain: Plain) -> bool:
-    """Whether measurements have standard deviations, in the noise or in columns."""
+    """Return whether measurements have standard deviations, in the noise or in columns."""
     columns = [k for e in plain["experiment"] for k in e["data"]]
     return bool(plain.get("noise")) or any(k.endswith("_sd") for k in columns)
 
@@ -210,7 +210,7 @@ def _time_in_unit(plain: Plain, random: np.random.Generator) -> Guise:
 
 
 def _time_shifted(plain: Plain, random: np.random.Generator) -> Guise:
-    """The time in seconds since 1970, of days to weeks: rounding leaves 12 digits of the span."""
+    """Count time in seconds since 1970: rounding leaves 12 digits of a span of days to weeks."""
     unit = 10.0 ** round(6.0 - math.log10(_span(plain)))
     return written(plain, _Writing(time=unit, shift=1.7e9))
 
@@ -244,7 +244,7 @@ def _some(found: Sequence[Any]) -> Sequence[Any]:
 
 
 def _tables(plain: Plain, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Guise:
-    """Return a problem whose unknowns have other tables; None leaves one as it is."""
+    """Return a problem whose unknowns have other tables; None leaves a table unchanged."""
     changed = 0
 
     def one(given: Any) -> Any:
@@ -339,7 +339,7 @@ def _experiment_split(plain: Plain, random: np.random.Generator) -> Guise:
 
 
 def _event_as_if(plain: Plain, random: np.random.Generator) -> Guise:
-    """Known changes of constants become conditions of the time in the equations."""
+    """Write known changes of constants as conditions on the time in the equations."""
     events = [e.get("event", []) for e in plain["experiment"]]
     changes: dict[str, str] = {}
     constants = plain.get("constants", {})
@@ -382,7 +382,7 @@ def _by_petab(plain: Plain, random: np.random.Generator) -> Guise:
         odefit.save(problem_from_mapping(plain), Path(folder) / "petab")
         back = odefit.load(Path(folder) / "petab" / "problem.yaml")
         mapping = problem_to_mapping(back)
-        if not _weighted(plain):  # which PEtab writes as a standard deviation of one
+        if not _weighted(plain):  # which PEtab writes as a standard deviation of 1
             mapping.pop("noise")
         return Guise(mapping, ordered=True)
 

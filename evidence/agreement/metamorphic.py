@@ -3,8 +3,8 @@
 Problems of the library, of the published estimates, of the zoo and of a folder of PEtab problems
 are fitted by the default method as they are and in each guise of `guises.py`. The answer in a guise
 is brought back to the plain problem and compared: status, objective, estimates, standard errors,
-what is said of each unknown, and the time of the processor, which may be twice that of the plain
-problem. A task is a problem in a guise from a seed; a process fits the plain problem once.
+the notes on each unknown, and the processor time, which may be twice that of the plain problem. A
+task is a problem in a guise from a seed; a process fits the plain problem once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from evidence.zoo.drawing import BLOCKS, drawn
 from odefit import library
 from odefit.problem import problem_from_mapping, problem_to_mapping
 
-SAME_OBJECTIVE = 1e-5  # relative difference of objectives that counts as none
-SAME_ESTIMATE = 0.05  # difference of an estimate, in standard errors, that counts as none
-SAME_ERROR = 0.02  # relative difference of standard errors that counts as none
-EXACT = 1e-6  # residuals so small, relative to the data, count as none: without noise
-LONGER = 2.0  # times the plain problem's time of the processor, and so many
-SECONDS = 1.0  # seconds more, that a fit in a guise may take
+SAME_OBJECTIVE = 1e-5  # relative difference of objectives that is ignored
+SAME_ESTIMATE = 0.05  # difference of an estimate, in standard errors, that is ignored
+SAME_ERROR = 0.02  # relative difference of standard errors that is ignored
+EXACT = 1e-6  # residuals, relative to the data, below which the data are without noise
+LONGER = 2.0  # a fit in a guise may take this multiple of the plain problem's processor time,
+SECONDS = 1.0  # and so many seconds more
 SHOWN = 3  # differences of a fit that its row shows
 SOURCES = ("library", "published", "zoo", "petab")
 
@@ -94,7 +94,7 @@ def plain_problem(source: str, name: str, folder: str = "") -> Mapping[str, Any]
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Return how a problem in a guise differs, or why it is not written so."""
+    """Return the differences of a problem in a guise, or why the guise does not apply."""
     chosen = task["source"], task["problem"], task.get("folder", "")
     plain = plain_problem(*chosen)
     words = f"{task['problem']} {task['guise']} {task['seed']}"
@@ -110,7 +110,7 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def _exchanged(answer: Mapping[str, Any], names: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return an answer in which terms that are alike have changed places."""
+    """Return an answer with equal terms exchanged."""
     found = {**answer, "free": [k for k, v in names.items() if v is None]}
     for part in ("estimates", "errors", "trouble"):
         if part in answer:
@@ -171,7 +171,7 @@ def _plain_key(key: str, guise: Guise) -> str:
 
 
 def differences(plain: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return what differs between the answers to a problem as it is and in a guise."""
+    """Return the differences between the answers to a plain problem and to its guise."""
     found = []
     if plain["status"] != other["status"]:
         found.append(f"{other['status']} instead of {plain['status']}")
@@ -207,7 +207,7 @@ def differences(plain: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]
 
     told = moved(other["estimates"])
     if told and not all(map(moved, other["others"])):
-        return found  # another solution, which is as good, is that of the plain problem
+        return found  # another solution that fits as well equals that of the plain problem
     told += [
         f"error of {k} {spreads.get(k, math.nan):.3g} instead of {errors[k]:.3g}"
         for k in keys
@@ -217,7 +217,7 @@ def differences(plain: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return per cent by source, by guise, and what failed by name."""
+    """Return per cent by source and by guise, and the failures by name."""
     rows = []
     for record in records:
         task, result = record.task, record.result

@@ -1,4 +1,4 @@
-"""The cases of the SBML community's semantic test suite, as odefit reads and simulates them.
+"""The cases of the SBML community's semantic test suite, read and simulated by odefit.
 
 The suite is not part of this repository: the environment variable SBML_SUITE names its archive or
 the folder that it was unpacked to. A folder for each case (``00001``) holds the model, the settings
@@ -41,7 +41,7 @@ VERDICTS = ("right", "refused", "wrong", "failed")
 
 @dataclass(frozen=True)
 class Case:
-    """A model with what is expected of it."""
+    """A model with its expected values."""
 
     name: str
     model: str  # SBML
@@ -56,7 +56,7 @@ class Case:
 
 @cache
 def suite(given: str = "") -> Path | None:
-    """Return the folder of the cases, unpacked if need be; None where there is no suite."""
+    """Return the folder of the cases, unpacked if necessary; None without a suite."""
     place = Path(given or os.environ.get(VARIABLE) or BESIDE)
     if place.is_file():
         folder = Path(tempfile.gettempdir()) / f"sbml-suite-{zlib.crc32(place.read_bytes()):08x}"
@@ -148,7 +148,7 @@ def simulated(one: Case) -> Mapping[str, npt.NDArray[np.float64]]:
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Return how a case ends: right, refused, wrong or failed, with the reason."""
+    """Return the outcome of a case: right, refused, wrong or failed, with the reason."""
     one = case(task["case"], Path(task["folder"]))
     try:
         found = simulated(one)
@@ -174,7 +174,7 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def tasks(folder: str, cases: Sequence[str]) -> list[Task]:
-    """Return the chosen cases; none where there is no suite."""
+    """Return the chosen cases; an empty list without a suite."""
     place = suite(folder)
     if place is None:
         return []
@@ -183,7 +183,7 @@ def tasks(folder: str, cases: Sequence[str]) -> list[Task]:
 
 
 def tables(records: Sequence[Record]) -> dict[str, pd.DataFrame]:
-    """Return how many cases end how, and those that are not right by name."""
+    """Return the number of cases by outcome, and by name those that are not right."""
     results = {
         r.task["case"]: r.result or {"verdict": "failed", "reason": r.reason} for r in records
     }

@@ -2,10 +2,10 @@
 
 Each number gives a model: flows between one to three states, saturation, decay, oscillation, and
 smooth steps and pulses of time or of a state (tanh, logistic, Gaussian, double exponential, Hill
-functions of high power), from narrow to wide, in units between 1e-12 and 1e12. It is integrated by
-odefit as users do it, with the second opinion, and by SciPy's DOP853 or Radau with steps that are
-short beside every feature. Counted are the models whose values are wrong without a word; there
-should be none. Nothing of odefit takes part in the reference, which has its own right-hand sides.
+functions of high power), from narrow to wide, in units between 1e-12 and 1e12. odefit integrates it
+as in a user's call, with the second opinion. SciPy's DOP853 or Radau integrates it with steps that
+are short beside every feature. The table counts the models whose values are wrong without a
+warning; the target is zero. The reference uses no code of odefit and has its own right-hand sides.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def drawn(number: int) -> SmoothModel:
 def reference(model: SmoothModel) -> tuple[Array, Array] | None:
     """Return the states at the output times by SciPy, shape (k, n), and their largest values.
 
-    None if SciPy does not come to the end either, or not within `MAX_RATES` evaluations.
+    The result is None if SciPy fails too, or needs more than `MAX_RATES` evaluations.
     """
     evaluations = 0
 
@@ -162,7 +162,7 @@ def reference(model: SmoothModel) -> tuple[Array, Array] | None:
         return None
     if not found.success:
         return None
-    # What a pulse between two outputs has made of a state may be gone by the next one.
+    # The effect of a pulse between two outputs may have decayed by the next output.
     largest = np.abs(found.y).max(axis=1, initial=0.0)
     return np.asarray(found.y[:, np.isin(found.t, model.times)].T), largest
 
@@ -174,7 +174,7 @@ def _largest_rate(model: SmoothModel, state: int) -> float:
 
 
 def judged(number: int) -> dict[str, Any]:
-    """Return what odefit makes of a model, and how wrong that is."""
+    """Return odefit's values of a model, and their error."""
     model = drawn(number)
     data = pd.DataFrame({"t": model.times} | dict.fromkeys(model.ode, 0.0))
     problem = odefit.Problem(odefit.Model(ode=model.ode), data=data, initial=model.initial)
@@ -254,7 +254,7 @@ def share(name: str) -> list[str]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return the models that are wrong, spoken of or not judged, and the shares of fits."""
+    """Return the models that are wrong, warned of or not judged, and the shares of fits."""
     found = [m for r in records for m in (r.result or {}).get("models", [])]
     rows, wrong = [], 0
     for model in found:

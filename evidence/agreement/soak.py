@@ -1,17 +1,17 @@
 """Soak: thousands of fits in one process, its memory, files, threads and children watched.
 
-Every fit has another problem: random ones (those of the zoo), those of the library, read from
-their files. The default and other methods take turns, and so do what people do beside fitting:
-results saved and loaded, reports written, time limits that are met, problems that cannot be
-integrated or are refused. A few fits use two processes.
+Every fit has another problem, either a random problem of the zoo or one of the library, read from
+its file. The default and other methods take turns. So do other tasks: results are saved and loaded,
+reports are written, and time limits are reached. Some problems cannot be integrated or are refused.
+A few fits use two processes.
 
-Memory is that of the process (resident set) after a garbage collection, and after the C library has
-given back what it holds free: that grows with the fragmentation of its heap, and is used again. It
-counts as flat if between fit 100 and the last it grows by no more than `FLAT`. Open files, threads
-and children are those of before the first fit, but for what libraries open once; the processes that
-loky and Python keep beside this one to watch over shared memory are not counted, nor the one that
-is kept for transcription, which ends after a minute without work. `--trace` says where Python's
-memory has grown between fit 200 and the last, by tracemalloc; the resident set then means nothing.
+Memory is the resident set of the process after a garbage collection and after the C library has
+returned its free blocks, which it would use again. Memory counts as flat if between fit 100 and the
+last it grows by no more than `FLAT`. Open files, threads and children are those of before the first
+fit, but for what libraries open once; the processes that loky and Python keep beside this one to
+watch over shared memory are not counted, nor the one that is kept for transcription, which ends
+after a minute without work. `--trace` reports by tracemalloc where Python's memory has grown
+between fit 200 and the last; the resident set is then meaningless.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from odefit.methods.solvers import guarded_solve
 from odefit.problem import problem_from_mapping
 
 FLAT = 0.05
-WARM = 100  # number of fits after which memory must no longer grow
+WARM = 100  # number of fits after which memory may not grow
 MILESTONES = (1, WARM, 200, 500, 1000, 1500, 2000)
 TIME_LIMIT = 3.0  # seconds of fits from many starts, which a few random problems would exceed
-REPORTS = 4  # each so many of the results that are saved and loaded, one has a report as well
+REPORTS = 4  # a report is written of each n-th result that is saved and loaded
 MATCHING = odefit.IntegralMatching(starts=2)
 
 # As many as are met within the first `WARM` fits, so that all parts are loaded by then
@@ -57,17 +57,17 @@ LIBRARY = (
 
 
 def random_of(number: int) -> odefit.Problem:
-    """A problem that no other fit has."""
+    """Return a random problem that no other fit has."""
     return problem_from_mapping(guessed(drawn(10_000 + number)))
 
 
 def from_library(number: int) -> odefit.Problem:
-    """A problem of the library, from its file, with a name and bounds of its own."""
+    """Return a problem of the library, from its file, with new bounds and a new name."""
     return odefit.library.load(LIBRARY[number // 10 % len(LIBRARY)])
 
 
 def explosive(number: int) -> odefit.Problem:
-    """A problem whose trajectories end before its last measurement, wherever one begins."""
+    """Return a problem whose trajectories end before its last measurement from every start."""
     times = [0.0, 1.0, 2.0 + number % 7]
     return odefit.Problem(
         odefit.Model(ode={"x": f"k*x^2 + {number}e-9"}),
@@ -78,7 +78,7 @@ def explosive(number: int) -> odefit.Problem:
 
 
 def saved(number: int, folder: Path) -> odefit.Result:
-    """A fit whose result goes to a file and back, and now and then into a report."""
+    """Fit, save and load the result, and occasionally write a report."""
     result = odefit.fit(random_of(number), odefit.SingleShooting())
     result.save(folder / "result.json")
     loaded = odefit.load_result(folder / "result.json")
@@ -108,26 +108,26 @@ JOBS: dict[str, Job] = {
     "saved, loaded, report": saved,
     "read from a file": lambda k, folder: odefit.fit(read(k, folder), odefit.SingleShooting()),
 }
-FAULT = "FAULT"  # how a fit ended that raised something else than InputError
-TWO_PROCESSES = 100  # each so many fits, one has two processes
+FAULT = "FAULT"  # the outcome of a fit that raised an exception other than InputError
+TWO_PROCESSES = 100  # each n-th fit has two processes
 
 
 @dataclass(frozen=True)
 class State:
-    """What the process holds."""
+    """The memory, files, threads and children of the process."""
 
     fits: int
     memory: float  # resident set in MB
-    files: int  # files, threads, children: Numbers of open files, threads and child processes
+    files: int  # files, threads, children: numbers of open files, threads and child processes
     threads: int
     children: int
     seconds: float
 
 
 def state(fits: int, began: float) -> State:
-    """What the process holds now."""
+    """Return the memory, files, threads and children of the process now."""
     gc.collect()
-    with suppress(OSError, AttributeError):  # the GNU C library has it
+    with suppress(OSError, AttributeError):  # the GNU C library has this function
         ctypes.CDLL(None).malloc_trim(0)
     process = psutil.Process()
     kept = guarded_solve.process_number()
@@ -138,14 +138,14 @@ def state(fits: int, began: float) -> State:
 
 
 def _is_tracker(process: psutil.Process) -> bool:
-    """Whether a child is one that loky and multiprocessing keep as long as their parent lives."""
+    """Return whether loky or multiprocessing keeps a child as long as its parent lives."""
     with suppress(psutil.Error):
         return any("resource_tracker" in part for part in process.cmdline())
     return True  # it has ended
 
 
 def fit_number(k: int, folder: Path) -> tuple[str, str]:
-    """What fit number `k` was, and how it ended."""
+    """Return the kind of fit number `k`, and its outcome."""
     name = list(JOBS)[k % len(JOBS)]
     job = JOBS[name]
     if k % TWO_PROCESSES == TWO_PROCESSES // 2:
@@ -171,7 +171,7 @@ def tasks(fits: int, **options: Any) -> list[Task]:
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Fit, and watch what the process holds."""
+    """Fit, and record memory, files, threads and children."""
     began = time.perf_counter()
     workers.POOL_AFTER_SECONDS = 0.0  # small fits would end before they start processes
     states = [state(0, began)]
@@ -203,7 +203,7 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return what the process held at milestones, and how the fits ended."""
+    """Return the memory and counts at milestones, and the outcomes of the fits."""
     found = next((r.result for r in records if r.result is not None), None)
     states = [State(**s) for s in found["states"]] if found else []
     shown = [s for s in states if s.fits in (0, *MILESTONES, states[-1].fits)]

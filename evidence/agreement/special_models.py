@@ -1,7 +1,6 @@
 """Random small models that start from rest, from equilibria or from symmetric states.
 
-What is special about these values is that the outputs' derivatives at the start may be zero, or
-independent of unknowns, for many orders.
+At these values the outputs' derivatives may be zero, or independent of unknowns, for many orders.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 class SpecialModel:
     """A model with known initial values, in the words of problem files."""
 
-    family: str  # what kind of model it is
+    family: str  # the kind of model
     ode: Mapping[str, str]  # ode, outputs: Right-hand sides by state, and expressions by observable
     outputs: Mapping[str, str]
     unknowns: tuple[str, ...]  # names of the parameters, all unknown
@@ -34,7 +33,7 @@ class Draft:
     unknowns: list[str] = field(default_factory=list)
 
     def unknown(self, name: str) -> str:
-        """Return the name of an unknown parameter, which is added if it is new."""
+        """Return the name of an unknown parameter, and add it if it is new."""
         if name not in self.unknowns:
             self.unknowns.append(name)
         return name
@@ -56,7 +55,7 @@ class Draft:
 
 
 def _cascade(draft: Draft) -> None:
-    """Each stage drives the next by a power of itself, from rest."""
+    """Return a cascade from rest: each stage drives the next by a power of itself."""
     n = draft.whole(2, 3, 3, 4)
     shared = draft.chance(0.25)
     draft.state("x1", f"{draft.unknown('k1')} - {draft.unknown('d1')}*x1")
@@ -71,7 +70,7 @@ def _cascade(draft: Draft) -> None:
 
 
 def _hill_chain(draft: Draft) -> None:
-    """Each stage drives the next by a Hill function, from rest."""
+    """Return a chain from rest: each stage drives the next by a Hill function."""
     n = draft.whole(2, 3)
     draft.state("x1", f"{draft.unknown('v1')} - {draft.unknown('d1')}*x1")
     for j in range(2, n + 1):
@@ -83,7 +82,7 @@ def _hill_chain(draft: Draft) -> None:
 
 
 def _feed_forward(draft: Draft) -> None:
-    """One state drives another, and both a third, from rest."""
+    """Return a loop from rest: one state drives another, and both drive a third."""
     g, h, m = draft.whole(1, 2, 3), draft.whole(1, 2, 3, 4), draft.whole(0, 1, 2)
     a, b = draft.unknown("a"), draft.unknown("b")
     draft.state("x", f"{draft.unknown('k')} - {draft.unknown('c1')}*x")
@@ -95,7 +94,7 @@ def _feed_forward(draft: Draft) -> None:
 
 
 def _ring(draft: Draft) -> None:
-    """A ring of equal states, of which sometimes one starts elsewhere."""
+    """Return a ring of equal states; sometimes one starts elsewhere."""
     n = draft.whole(3, 3, 4)
     k, start = draft.unknown("k"), float(draft.whole(1, 2))
     alone = draft.chance(0.4)
@@ -112,7 +111,7 @@ def _ring(draft: Draft) -> None:
 
 
 def _equilibrium(draft: Draft) -> None:
-    """Something that rests drives something that does not, or also rests."""
+    """Return a part at rest that drives another part, at rest or not."""
     k, d = draft.unknown("k"), draft.unknown("d")
     draft.state("x", f"{k} - {d}*x", f"{k}/{d}" if draft.chance(0.7) else 0.0)
     power = draft.whole(1, 2, 3)
@@ -127,7 +126,7 @@ def _equilibrium(draft: Draft) -> None:
 
 
 def _closed(draft: Draft) -> None:
-    """A closed system in which all begins in the first state."""
+    """Return a closed system that begins with its whole amount in the first state."""
     a, b = draft.unknown("a"), draft.unknown("b")
     power = draft.whole(1, 2, 3)
     draft.state("x", f"-{a}*x", 1.0)
@@ -143,7 +142,7 @@ def _closed(draft: Draft) -> None:
 
 
 def _hidden_sign(draft: Draft) -> None:
-    """The square of an unknown acts at once, and the unknown itself much later or never."""
+    """Return a model where an unknown's square acts at once, the unknown itself late or never."""
     a = draft.unknown("a")
     g, h, own = draft.whole(1, 2, 3, 4), draft.whole(1, 2, 3, 4), draft.whole(1, 2, 3)
     draft.state("x", f"-{a}^2*x + z", 1.0)
@@ -154,7 +153,7 @@ def _hidden_sign(draft: Draft) -> None:
 
 
 def _two_alike(draft: Draft) -> None:
-    """Two states alike, from equal or from different values, of which the sum is seen."""
+    """Return two equal states, from equal or different values, whose sum is measured."""
     a, b = draft.unknown("a"), draft.unknown("b")
     power, other = draft.whole(1, 2), draft.chance(0.5)
     made = draft.unknown("k") if draft.chance(0.5) else "1"
@@ -165,7 +164,7 @@ def _two_alike(draft: Draft) -> None:
 
 
 def _transcendental(draft: Draft) -> None:
-    """A cascade through functions that are not rational, from rest."""
+    """Return a cascade from rest through functions that are not rational."""
     form = (
         "exp({x}) - 1",
         "tanh({x})",

@@ -1,16 +1,17 @@
 """Structural identifiability from special initial values against ranks at late times.
 
 The random models of `special_models.py` start from rest, from equilibria and from symmetric states.
-What `odefit.identifiability` says of them is judged by code that shares nothing with it:
+Independent code checks the verdict of `odefit.identifiability` on them:
 
 - *Ranks*: SymPy differentiates the equations, SciPy integrates the sensitivities of the outputs,
-  or mpmath with 50 digits where double precision leaves a doubt. The rank of the sensitivities
-  over a grid of late times says which unknowns the outputs determine, and which change no output.
+  or mpmath integrates them with 50 digits where double precision is not conclusive. The rank of the
+  sensitivities over a grid of late times says which unknowns the outputs determine, and which
+  change no output.
 - *Counts*: other values with the same outputs at the late times are looked for, among permutations,
   signs and roots of unity of the unknowns, and by Newton's method from random complex values.
   There must be no more of them than were counted, and as many as were said to exist.
 
-A finding is false if it contradicts this. What is said not to be decided is counted, too.
+A finding is false if it contradicts these results. Undecided verdicts are counted, too.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from evidence.agreement.special_models import SpecialModel, special_model
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
 
-TIMES = np.linspace(0.0, 4.0, 25)  # the times of the outputs; the first half is not looked at
+TIMES = np.linspace(0.0, 4.0, 25)  # the times of the outputs; the first half is not used
 LATE = slice(8, None)  # the late times among them
 
-# Singular values of scaled sensitivities that count, and that do not. Others leave a doubt
+# Scaled singular values above which one counts, and below which it does not
 CLEAR, NOTHING = 1e-5, 1e-8
 
-# Size of an output, relative to the largest, below which its relative error leaves a doubt
+# Size of an output, relative to the largest, below which its relative error is too large
 MIN_OUTPUT = 1e-4
 SAME_OUTPUTS = 1e-7  # relative difference up to which outputs are the same
 SAME_VALUE = 1e-5  # relative difference up to which values are the same
@@ -53,10 +54,10 @@ Values = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Ranks:
-    """What the sensitivities at late times say."""
+    """The ranks of the sensitivities at late times."""
 
-    # determined, effective: For each unknown, whether the outputs determine it, and whether it
-    # changes any
+    # determined, effective: for each unknown, whether the outputs determine it, and whether it
+    # changes any of them
     determined: tuple[bool, ...]
     effective: tuple[bool, ...]
     digits: int  # the decimal digits of the computation
@@ -106,7 +107,7 @@ class Judge:
     ) -> tuple[Values, Values] | None:
         """Return outputs and their derivatives at late times, shapes (r,) and (r, n).
 
-        The result is None where the trajectory ends before. Without `sensitivities` there are no
+        The result is None where the trajectory ends earlier. Without `sensitivities` there are no
         columns.
         """
         m, n = len(self.states), len(self.names) if sensitivities else 0
@@ -131,7 +132,7 @@ class Judge:
         with np.errstate(all="ignore"):
             found = solve_ivp(rate, span, start, "DOP853", TIMES[LATE], rtol=1e-9, atol=1e-12)
             if found.success:
-                # Of what is tiny, as late stages of a cascade are, digits count as well.
+                # The digits of tiny outputs, such as late stages of a cascade, count as well.
                 small = 1e-13 * np.abs(found.y).max(axis=1) + 1e-100
                 found = solve_ivp(rate, span, start, "DOP853", TIMES[LATE], rtol=1e-12, atol=small)
         if not found.success or not np.isfinite(found.y).all():
@@ -148,7 +149,7 @@ class Judge:
     # Ranks ------------------------------------------------------------------------------------
 
     def ranks(self) -> Ranks:
-        """Return what the outputs at late times determine, to first order."""
+        """Return the unknowns that the outputs at late times determine, to first order."""
         found = self.outputs_at(self.truth)
         assert found is not None, "the model has no solution at the true values"
         values, derivatives = found
@@ -156,7 +157,7 @@ class Judge:
         return self._in_digits() if ranks is None else ranks
 
     def _in_doubles(self, values: Values, derivatives: Values) -> Ranks | None:
-        """Return the ranks in double precision; None if these leave a doubt."""
+        """Return the ranks in double precision; None if they are not conclusive."""
         size = np.abs(values)
         if not (size > MIN_OUTPUT * size.max()).all():
             return None
@@ -238,7 +239,7 @@ class Judge:
             return found
         for candidate in self._candidates(truth, own):
             self._keep(candidate, reference[0], found)
-        # Symmetries one after the other.
+        # Apply symmetries in sequence.
         for one, pair in product(found[1:5], permutations(own, 2)):
             candidate = one.copy()
             candidate[list(pair)] = candidate[list(pair[::-1])]
@@ -283,7 +284,7 @@ class Judge:
         return found
 
     def _keep(self, candidate: Values, reference: Values, found: list[Values]) -> None:
-        """Add a candidate that has the outputs of the true values, unless it is known."""
+        """Add a candidate with the outputs of the true values, unless it is known."""
         size = np.abs(candidate) + 1e-3
         if any(np.all(np.abs(candidate - f) <= SAME_VALUE * size) for f in found):
             return
@@ -296,7 +297,7 @@ class Judge:
                 found.append(candidate)
 
     def _newton(self, values: Values, own: Sequence[int], reference: Values) -> Values | None:
-        """Return where Gauss-Newton steps lead, if they come to an end."""
+        """Return the limit of Gauss-Newton steps, if they converge."""
         for _ in range(15):
             made = self.outputs_at(values)
             if made is None:
@@ -328,7 +329,7 @@ def problem_of(model: SpecialModel) -> odefit.Problem:
 
 
 def verdict(seed: int, seconds: float = 20.0, search: bool = True) -> dict[str, Any]:
-    """Return what is said of the model of a seed, and whether it is right."""
+    """Return the verdict on the model of a seed, and whether it is right."""
     model = special_model(seed)
     began = time.perf_counter()
     said = odefit.identifiability(problem_of(model), time_limit=seconds)
@@ -392,7 +393,7 @@ def tasks(count: int, first: int, **options: Any) -> list[Task]:
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Return what is said of a model, and whether it is right."""
+    """Return the verdict on a model, and whether it is right."""
     return verdict(task["seed"], task["seconds"], task["search"])
 
 

@@ -42,9 +42,9 @@ class Case:
     space: str  # one of :data:`SPACES`
     steps: int = 0  # elements or steps; 0 in continuous time
     points: int = 0  # collocation points in each element
-    # Of unknowns, instead of those of the library
+    # Bounds of unknowns that replace those of the library
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    # Bounds are so far from the reference values, within those of the library; 0 for these alone
+    # Factor between bounds and reference values, within the library's bounds; 0 for these bounds
     factor: float = 0.0
     noise: float = 0.0  # level of noise added to the data
     # Time limit by method; a method that is not named does not take part
@@ -64,7 +64,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """A name that no other case has."""
+        """The unique name of the case."""
         noise = f", noise {self.noise:g}" if self.noise else ""
         note = f", {self.note}" if self.note else ""
         return f"{self.problem}{noise}, {self.where}{note}"

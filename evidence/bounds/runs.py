@@ -1,4 +1,4 @@
-"""The campaign `global`: how close lower and upper bounds come by three methods, in what time.
+"""The campaign `global`: the gaps between lower and upper bounds by three methods, and their times.
 
 After A. Miró et al., Deterministic global optimization algorithm based on outer approximation, and
 the problems of Fernandez de Dios et al.
@@ -48,20 +48,20 @@ from odefit.methods.solvers.scip import Scip
 from odefit.methods.solvers.solver import Limits
 from odefit.methods.transcription.transcription import LOCAL_SHARE
 
-# Difference of bounds that counts as none, relative to the data's variation about their means: root
+# Difference of bounds that is ignored, relative to the data's variation about their means: root
 # mean squares of residuals of a thousandth of the data's spread
 ABSOLUTE_GAP = 1e-6
-ROUNDING = 1e-6  # relative amount by which a gap may miss what was asked
+ROUNDING = 1e-6  # relative amount by which a gap may exceed the requested gap
 
 
 def run(task: Task) -> Mapping[str, Any]:
     """Run a task, and return its bounds.
 
-    ``lower``, ``upper``; ``gap``, their distance over the upper one; ``closed``: they are as close
-    as was asked; ``seconds``, all of it; ``count`` and ``unit``, of boxes, iterations or nodes;
-    ``status``, ``message``, ``scope``; ``history``, a list of seconds, lower and upper bound;
-    ``unknowns``, values by key at which the upper one is reached, none without one; ``sizes``, by
-    name. Or ``refused``, in words, where the method cannot be run.
+    ``lower``, ``upper``; ``gap``, their distance over the upper one; ``closed``: the requested gap
+    was reached; ``seconds`` of the whole run; ``count`` and ``unit``, of boxes, iterations or
+    nodes; ``status``, ``message``, ``scope``; ``history``, a list of seconds, lower and upper
+    bound; ``unknowns``, values by key at which the upper bound is reached, empty without a bound;
+    ``sizes``, by name. Or ``refused``, in words, where the method cannot be run.
     """
     case = plan.CASES[task["case"]]
     methods = {plan.BRANCH: branch_and_bound, plan.OUTER: outer_approximation, plan.SCIP: scip}
@@ -275,7 +275,7 @@ def moments(history: Sequence[Sequence[float | None]]) -> list[Moment]:
 
 
 def until(history: Sequence[Sequence[float | None]], asked: float) -> float | None:
-    """Return the seconds after which the gap was at most `asked`; None if it never was."""
+    """Return the seconds after which the gap was at most `asked`; None if it was always larger."""
     for at in moments(history):
         near = (1.0 + ROUNDING) * asked * abs(at.upper)
         if math.isfinite(at.upper) and at.upper - at.lower <= near:

@@ -21,7 +21,7 @@ from evidence.running.campaign import Record
 from evidence.running.panels import legend
 from odefit.reporting.figures.style import dress, new_figure, plain_style
 
-GAPS = (0.05, 0.01, 0.001)  # relative gaps for which the time is shown that it took to reach them
+GAPS = (0.05, 0.01, 0.001)  # relative gaps whose times are shown
 
 # Columns of Table 1, and the number of coefficients that branch and bound has for a residual
 SIZES = (
@@ -135,7 +135,7 @@ def _percent(gap: float | None) -> float | None:
 def parameters(found: Sequence[Run]) -> pd.DataFrame:
     """Return Table 3: the values at which each method's upper bound for HIV proteinase is reached.
 
-    The paper's are of other data.
+    The paper's values belong to other data.
     """
     own = [r for r in found if r.case.part == "hiv-proteinase" and r.result]
     if not own:
@@ -149,7 +149,7 @@ def parameters(found: Sequence[Run]) -> pd.DataFrame:
 
 
 def noise_free(found: Sequence[Run]) -> pd.DataFrame:
-    """Return which problems without noise each method certified, and in what time."""
+    """Return the problems without noise that each method certified, and the times."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for run in found:
         place = (run.case.problem, run.case.where)
@@ -163,7 +163,7 @@ def noise_free(found: Sequence[Run]) -> pd.DataFrame:
 
 
 def targets(found: Sequence[Run]) -> pd.DataFrame:
-    """Return the targets, what was seen, and whether each holds, as far as it has been run."""
+    """Return the targets, the measured values, and whether each target is met so far."""
     rows = [row for make in (_paper_targets, _own_targets, _counted) for row in make(found)]
     return pd.DataFrame(rows, columns=["target", "seen", "holds"])
 
@@ -257,13 +257,13 @@ def _within(seconds: float | None, limit: float | None) -> bool:
 COLOURS = {plan.BRANCH: "#1d4ed8", plan.OUTER: "#b45309", plan.SCIP: "#047857"}
 COLUMNS = 3
 FIRST = 0.1  # time in seconds at which the axes begin
-FEW = 3  # largest number of steps that are drawn as dots; they may all be at the end
+FEW = 3  # largest number of steps that are drawn as dots
 
 
 def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
     """Return a figure for each part, with a panel for each problem and two lines for each method.
 
-    An optimum of zero that was found at once has nothing to be seen.
+    The figure omits an optimum of zero that was found at once.
     """
     moved = [
         run

@@ -1,4 +1,4 @@
-"""Fifteen textbook systems: is the optimum proved to 1 % in continuous time, and how soon?
+"""Fifteen textbook systems: proofs of the optimum to 1 % in continuous time, and their times.
 
 Each data set of a system of `textbook.toml` is simulated by SciPy with noise of 5 %, and bounds
 span a decade around the truth. The proof begins at the truth and runs in one process. SciPy
@@ -75,7 +75,7 @@ def run(task: Task) -> dict[str, Any]:
 def lowest_known(
     drawn: Drawn, problem: odefit.Problem, samples: int, starts: int, seed: int
 ) -> float:
-    """Return the least objective that SciPy finds within the bounds, by points and searches."""
+    """Return the lowest objective that SciPy finds within the bounds, by points and searches."""
     random = np.random.default_rng([seed, 41])
     lowest = float(searched(drawn.by_hand, drawn.truth, starts, random)["best"])
     logs = np.log(problem.lower), np.log(problem.upper)

@@ -1,4 +1,4 @@
-"""Branch and bound over boxes with one worker and with more: the same bounds, in what time.
+"""Branch and bound over boxes with one worker and with more: equality of the bounds, and times.
 
 alpha-pinene
     Real data, discretised by 1,230 equal trapezoidal steps to t = 36,900; five rates within
@@ -7,18 +7,17 @@ lotka-volterra
     lotka-volterra-p of the library with 5 % noise, in continuous time; parameters within a
     factor of 2 of the truth.
 
-Each repetition runs the same fit with every number of workers, one
-after the other and in both orders: with one, all is done in this process; with more, boxes go to a
-``ProcessPoolExecutor`` of so many, whose start counts. All seconds are wall time, so nothing else
-should run.
-Boxes are evaluated in batches, a batch is cut into chunks, and only a batch of more than one chunk
-is shared: a note says how many are, and the option `chunk` makes chunks smaller.
+Each repetition runs the same fit with every number of workers, one after the other and in both
+orders. One worker is this process; several are a ``ProcessPoolExecutor``, whose start counts. All
+seconds are wall time, so no other work should run. Boxes are evaluated in batches, a batch is cut
+into chunks, and only a batch of more than one chunk is shared: a note gives their number, and the
+option `chunk` makes chunks smaller.
 
 "Whole fit" is :func:`odefit.fit`, with the local search that comes first and the assessment of the
-answer at the end; "boxes" is the time from the end of the local search to the last box, all that
-workers can shorten. Ratios are those of the medians, one worker over so many. Bounds and
-values have to be equal to the last bit, and so have the numbers of boxes evaluated and left after
-every batch: the script ends with an error where they are not.
+answer at the end; "boxes" is the time from the end of the local search to the last box, the part
+that workers can shorten. Ratios are those of the medians, one worker over several. The script ends
+with an error unless bounds, values and the numbers of boxes evaluated and left after every batch
+are equal to the last bit.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ PARTS: Mapping[str, Callable[[], Part]] = {
 
 @dataclass(frozen=True)
 class Found:
-    """All that must not depend on the number of workers; the log has a line for each batch."""
+    """The results that may not depend on the number of workers; the log has a line a batch."""
 
     lower: float
     upper: float

@@ -1,24 +1,22 @@
-"""A campaign of starts over a Dask cluster of worker processes, two of which are killed on the way.
+"""A campaign of starts over a Dask cluster, two of whose workers are killed during the run.
 
 kills
-    Multi-start of ``harmonic`` of the library with 5 % noise: all starts over four workers
-    (``dask worker`` with one thread each); one of them gets SIGKILL after a fifth of the starts,
-    another after half of them. With `nannies` Dask replaces them, without it two remain. The
-    same starts are then made in this process alone. Every start has to be there once, and every
-    number of every start has to be the same to the last bit: the script ends with an error where
-    it is not.
+    Multi-start of ``harmonic`` of the library with 5 % noise: all starts over four workers (``dask
+    worker`` with one thread each); one of them gets SIGKILL after a fifth of the starts, another
+    after half of them. With `nannies` Dask replaces them, without it two remain. The same starts
+    are then made in this process alone. The script ends with an error unless every start is present
+    once and all its numbers are equal to the last bit.
 overhead
     Starts that keep the processor busy for `own` seconds each and do nothing else, over two
-    workers. By the clock the overhead is what the workers' time was longer than the starts' own,
-    which needs a core for each worker and a quiet machine. By the processor's accounting it is
-    what this process, the scheduler and the workers have used beyond the starts' own time; that
-    holds on a busy machine, too.
+    workers. The wall-time overhead is the workers' time less the starts' own; it needs a core for
+    each worker and a quiet machine. The processor-time overhead is the time of this process, the
+    scheduler and the workers less the starts' own; it is valid on a busy machine, too.
 speed-up
-    The same starts over one worker and over two, in turns, `repeats` times; ratio of the
-    medians of wall time. It needs two cores that nothing else uses.
+    The same starts over one worker and over two, in turns, `repeats` times; ratio of the medians of
+    wall time. It needs two idle cores.
 
-Each part begins with a run that is not counted, so that workers have imported and compiled what
-they need. A worker's start of a campaign, which takes about a second, is no part of the figures.
+Each part begins with a run that is not counted, in which workers import and compile. A worker's
+start of a campaign, which takes about a second, is not part of the figures.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ from odefit.methods.running.workers import Workers
 from odefit.methods.start_pool import run_starts
 
 KILLED_AFTER = (0.2, 0.5)  # shares of the starts after which a worker is killed
-UNEQUAL = ("seconds",)  # what of a start depends on the clock
+UNEQUAL = ("seconds",)  # the entries of a start that depend on the clock
 
 
 @dataclass(frozen=True)
@@ -108,15 +106,13 @@ def cluster(workers: int, nannies: bool = False) -> Iterator[Cluster]:
         for process in running:
             try:
                 process.wait(timeout=10)
-            except (
-                subprocess.TimeoutExpired
-            ):  # a worker that waits for its scheduler, which is gone
+            except subprocess.TimeoutExpired:  # the worker waits for a scheduler that has ended
                 process.kill()
                 process.wait()
 
 
 def same(one: Start, other: Start) -> bool:
-    """Whether two starts are equal to the last bit, their seconds apart."""
+    """Return whether two starts are equal to the last bit, except their seconds."""
     for part in fields(Start):
         mine, theirs = getattr(one, part.name), getattr(other, part.name)
         if isinstance(mine, np.ndarray):
@@ -130,7 +126,7 @@ def same(one: Start, other: Start) -> bool:
 
 
 def kills(starts: int, nannies: bool) -> dict[str, Any]:
-    """Return what became of a campaign over four workers, two of them killed."""
+    """Return the outcome of a campaign over four workers, two of them killed."""
     problem = odefit.library.load("harmonic", noise=0.05, seed=1)
     method = odefit.MultiStart(starts=starts, screening=2)
     shares: list[tuple[Any, ...]] = []
@@ -226,7 +222,7 @@ def overhead(starts: int, own: float, repeats: int) -> dict[str, Any]:
 
 
 def speed_up(starts: int, own: float, repeats: int) -> dict[str, Any]:
-    """Return how much faster two workers are than one."""
+    """Return the speed-up of two workers over one."""
     forward = ForwardMap(odefit.library.load("harmonic", noise=0.05, seed=1))
     taken: dict[int, list[float]] = {1: [], 2: []}
     for repeat in range(repeats):

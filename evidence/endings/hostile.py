@@ -1,6 +1,6 @@
 """The command line under attack: kills, signals, workers, clocks, disks, streams, limits and files.
 
-Every run is a process of its own. A run is right if it ends in time, prints no traceback, leaves no
+Every run is a separate process. A run is right if it ends in time, prints no traceback, leaves no
 unfinished file, and has the exit status and the files that ``docs/command-line.md`` and
 ``docs/security.md`` promise. Moments and sizes are drawn from the seed, the kind and the number of
 the run: moments between the first line of ``main`` and the end of an undisturbed run. POSIX only; a
@@ -48,18 +48,18 @@ from evidence.endings.hostile_files import KERNELS, KINDS, MOST_BYTES, MOST_SECO
 from evidence.running.campaign import Option, Record, Task
 from evidence.running.output import listed
 
-EACH = 2  # runs of a task: what is lost where a campaign is stopped
+EACH = 2  # runs of a task, which are lost together if a campaign is stopped
 EARLY = 0.5  # seconds after the first line of ``main`` in which half of the signals come
 BEFORE_MAIN = 0.05  # seconds of processor time in which Python starts, at most
 WORKED = (0.0, 3.0)  # seconds after its preparation at which a worker is stopped
 LATE = 30.0  # seconds after its limit at which a fit whose worker hangs has to have ended
 JUMPING = "import random, time\nright = time.time\ntime.time = lambda: right() + random.choice("
-JUMPING += "(-86400, 0, 86400))\n"  # a clock on the wall for `sitecustomize`, also of workers
+JUMPING += "(-86400, 0, 86400))\n"  # a wall clock for `sitecustomize`, also of workers
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run: its kind and number, what it draws from, and its folder."""
+    """One run: its kind and number, its random numbers, and its folder."""
 
     kind: str
     number: int
@@ -67,13 +67,13 @@ class Attempt:
     folder: Path
 
     def moment(self, arguments: Sequence[str]) -> float:
-        """Return a moment of a command: half of them early, all before its end."""
+        """Return a random moment before the end of a command; half of them are early."""
         whole = seconds(tuple(arguments))
         return self.drawn.uniform(0.0, min(EARLY, whole) if self.number % 2 else whole)
 
 
 def by_signal(one: Attempt) -> str:
-    """End a command by a signal, also by the one of a terminal that is closed."""
+    """End a command by a signal, or by closing its terminal."""
     arguments = COMMANDS[one.kind]
     number = one.drawn.choice(ENDING_SIGNALS)
     moment = one.moment(arguments)
@@ -89,7 +89,7 @@ def by_signal(one: Attempt) -> str:
 
 
 def by_early_signal(one: Attempt) -> str:
-    """Signal a process that starts: before ``main`` Python's own effect is allowed, too."""
+    """Signal a process that starts; before ``main`` Python's own response is allowed, too."""
     number = one.drawn.choice(ENDING_SIGNALS)
     moment = one.drawn.uniform(0.0, BEFORE_MAIN)
     process = command(COMMANDS[one.kind], one.folder)
@@ -105,7 +105,7 @@ def by_early_signal(one: Attempt) -> str:
 
 
 def by_clock(one: Attempt) -> str:
-    """Run with a clock that jumps by a day; a fit has to give the answer of a right clock.
+    """Run with a clock that jumps by a day; a fit must give the answer of a right clock.
 
     With a checkpoint the fit is killed under such a clock, and resumed under it.
     """
@@ -133,7 +133,7 @@ def by_clock(one: Attempt) -> str:
 
 @cache
 def _undisturbed(arguments: Sequence[str]) -> Any:
-    """Return the answer of a fit or profile that nothing disturbs."""
+    """Return the answer of an undisturbed fit or profile."""
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         process = command(arguments, Path(folder))
         _, err = ended(process)
@@ -144,18 +144,18 @@ def _undisturbed(arguments: Sequence[str]) -> Any:
 
 @cache
 def _printed(arguments: Sequence[str]) -> str:
-    """Return what a command prints that nothing disturbs."""
+    """Return the output of an undisturbed command."""
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         return _timeless(ended(command(arguments, Path(folder)))[0])
 
 
 def _timeless(printed: str) -> str:
-    """Return what a command has printed without the seconds that it took."""
+    """Return the output of a command without its seconds."""
     return re.sub(r"\d+\.?\d* s\b", "", printed)
 
 
 def _killed(arguments: Sequence[str], one: Attempt, env: Mapping[str, str] | None = None) -> None:
-    """Begin a command, and kill it with its workers at a moment that is drawn."""
+    """Begin a command, and kill it with its workers at a random moment."""
     process = command(arguments, one.folder, env=dict(env or {}))
     in_main(process)
     time.sleep(one.drawn.uniform(0.0, seconds(tuple(arguments))))
@@ -173,7 +173,7 @@ def _answer(folder: Path) -> Any:
 
 
 def by_kill(one: Attempt) -> str:
-    """Kill work up to four times; then it has the answer of an undisturbed run."""
+    """Kill work up to four times; its answer must then equal that of an undisturbed run."""
     name, jobs = one.kind.split(", ")
     arguments = (*COMMANDS[name], "--jobs", jobs, "--seed", "1")
     right = _undisturbed(arguments)
@@ -189,7 +189,7 @@ def by_kill(one: Attempt) -> str:
 
 
 def by_disk(one: Attempt) -> str:
-    """Run a command in a folder on a disk that fills up, or that is read-only; or print to one."""
+    """Run a command in a folder on a full or read-only disk, or print to such a disk."""
     chosen = one.drawn.choice(ENDING)
     if one.kind == "full output":
         with Path("/dev/full").open("w", encoding="utf-8") as full:
@@ -247,7 +247,7 @@ def by_workers(one: Attempt) -> str:
 
 
 def _workers(parent: psutil.Process) -> Sequence[psutil.Process]:
-    """Return the workers of a fit that can work: they leave Ctrl-C to their parent by then."""
+    """Return the workers of a fit that are ready, and so ignore Ctrl-C."""
     with suppress(psutil.Error, OSError):
         every = [c for c in parent.children() if "LokyProcess" in " ".join(c.cmdline())]
         return [c for c in every if has_signal(c.pid, "SigIgn", signal.SIGINT)]
@@ -255,7 +255,7 @@ def _workers(parent: psutil.Process) -> Sequence[psutil.Process]:
 
 
 def by_stream(one: Attempt) -> str:
-    """Close standard output or error of a command; what it writes is written."""
+    """Close standard output or error of a command; its files must be complete."""
     chosen = one.drawn.choice(ENDING)
     process = command(COMMANDS[chosen], one.folder, first=lambda: os.close(int(one.kind)))
     _, err = ended(process)
@@ -266,7 +266,7 @@ def by_stream(one: Attempt) -> str:
 
 
 def by_limit(one: Attempt) -> str:
-    """Limit the memory of a command, or the size of its files; it ends with a sentence."""
+    """Limit the memory of a command or the size of its files; it must end with a sentence."""
     chosen = one.drawn.choice(ENDING)
     kind, size = LIMITS[one.kind]
     return _limited(one, chosen, kind, one.drawn.randrange(*size))
@@ -278,8 +278,8 @@ def by_address_space(one: Attempt) -> str:
 
 
 def _limited(one: Attempt, chosen: str, kind: int, most: int) -> str:
-    """Run a command within a limit; it has a result, or ends with a sentence."""
-    seconds(("--version",))  # Python keeps bytecode of what comes before any limit
+    """Run a command within a limit; it must have a result or end with a sentence."""
+    seconds(("--version",))  # Python stores the bytecode of modules imported before any limit
     process = command(
         COMMANDS[chosen], one.folder, first=lambda: resource.setrlimit(kind, (most, most))
     )
@@ -291,7 +291,7 @@ def _limited(one: Attempt, chosen: str, kind: int, most: int) -> str:
 
 
 def by_file(one: Attempt) -> str:
-    """Read a file that is larger than any that people write."""
+    """Read a file that is far larger than usual."""
     kind = KINDS[one.kind]
     file = kind.write(one.folder, one.drawn.randrange(*kind.sizes))
     if kind.integrates:
@@ -330,13 +330,13 @@ PARALLEL: Mapping[str, Sequence[str]] = {
     "fit": (*FIT, "--method", "multi-start", "--starts", "100000"),
     "profile": ("profile", LONG, "--json", "r.json"),
 }
-"""Commands whose workers have work for long."""
+"""Commands whose workers are busy for a long time."""
 
 LIMITS: Mapping[str, tuple[int, tuple[int, int]]] = {
     "memory": (resource.RLIMIT_AS, (150_000_000, 700_000_000)),
     "size of files": (resource.RLIMIT_FSIZE, (0, 4096)),
 }
-"""What is limited, and between which sizes, in bytes."""
+"""The limited resources, with ranges of sizes in bytes."""
 
 ATTACKS: Mapping[str, tuple[Callable[[Attempt], str], Sequence[str]]] = {
     "kills": (by_kill, ("fit, 1", "fit, 2", "profile, 1")),
@@ -359,7 +359,7 @@ OPTIONS = (
 
 
 def tasks(runs: int, seed: int, attacks: Sequence[str]) -> list[Task]:
-    """Return a few runs of each kind, then a few more; those of another `runs` stay valid."""
+    """Return a few runs of each kind, then a few more; a larger `runs` keeps earlier results."""
     return [
         {
             "key": f"{attack}, {kind}, seed {seed}, runs {first} to {min(first + EACH, runs) - 1}",
@@ -376,7 +376,7 @@ def tasks(runs: int, seed: int, attacks: Sequence[str]) -> list[Task]:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Attack so often in one way, and return what went wrong."""
+    """Attack repeatedly in one way, and return the faults."""
     attack = ATTACKS[task["attack"]][0]
     faults = []
     for number in range(task["first"], task["first"] + task["runs"]):

@@ -1,6 +1,6 @@
-"""Commands as processes of their own, which campaigns attack, and what may be wrong with their end.
+"""Commands in separate processes, which campaigns attack, and the faults of their ends.
 
-POSIX only; the signals that a process handles are read where Linux shows them.
+POSIX only; the signals that a process handles are read from Linux's /proc.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def command(
 ) -> subprocess.Popen[str]:
     """Begin a command in a folder, after `first` in its process.
 
-    Its temporary files lie below the folder, or below another one.
+    Its temporary files lie below the folder, or below another folder.
     """
 
     def begun() -> None:
@@ -101,7 +101,7 @@ def command(
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Wait for the end of a command, and return what it has printed."""
+    """Wait for the end of a command, and return its output."""
     try:
         return process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
@@ -112,7 +112,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
 def in_main(process: subprocess.Popen[str]) -> bool:
     """Wait until the first line of ``main`` has set its handlers; False if the process has ended.
 
-    A signal before that has the effect that the system or Python gives it.
+    The system or Python itself handles an earlier signal.
     """
     while process.poll() is None:
         if has_signal(process.pid, "SigCgt", ENDING_SIGNALS[-1]):
@@ -132,7 +132,7 @@ def has_signal(process: int, mask: str, number: signal.Signals) -> bool:
 def seconds(arguments: Sequence[str]) -> float:
     """Return the seconds from the first line of ``main`` to the end of a command on its own.
 
-    Its first run, which may compile, does not count. What does not end by itself has three.
+    Its first run, which may compile, does not count. A command that does not end by itself gives 3.
     """
     if arguments[0] == "explore":
         return 3.0
@@ -154,9 +154,9 @@ def wrong(
     allowed: Sequence[int],
     killed: bool = False,
 ) -> str:
-    """Return in words what is wrong with a run that has ended; empty if nothing is.
+    """Return the fault of a run that has ended in words; empty if it is right.
 
-    What a run that was `killed` has left behind does not count.
+    Files that a `killed` run has left behind do not count.
     """
     scratch = folder / "scratch"
     temporary = scratch.iterdir() if scratch.is_dir() and not killed else ()

@@ -1,7 +1,7 @@
-"""Files that are larger, deeper or more numerous in parts than any that people write.
+"""Files that are far larger, deeper or more numerous in parts than usual.
 
-Each kind makes a file of a size in a folder, and says by which command it is read, whether that
-command has to refuse it (2) or may accept it (0).
+Each kind makes a file of a size in a folder. It also names the command that reads the file, and
+whether that command has to refuse it (2) or may accept it (0).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 Text = Callable[[int], str]
 RESULT = "stored.json"  # a result that lies beside the files
 MOST_SECONDS = 10.0  # processor time
-MOST_TIMES, MOST_BYTES = 20, 2e8  # memory: so many times the size of the file, and so much
-KERNELS = 3e8  # bytes of engines and of the compiler of their kernels, whatever they integrate
+MOST_TIMES, MOST_BYTES = 20, 2e8  # memory limit: times the size, plus bytes
+KERNELS = 3e8  # bytes of engines and of the compiler of their kernels
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Kind:
     statuses: Sequence[int] = (2,)
     sizes: tuple[int, int] = (110_000, 200_000)  # between which the number is drawn
     integrates: bool = False  # whether the command loads the compiler of kernels
-    # Parts of an archive that all have the text; without them the file is the text itself
+    # parts of an archive that all contain the text; without parts the file is the text itself
     parts: Sequence[str] = ()
     beside: Mapping[str, Text] = field(default_factory=dict)  # further files by name
 
@@ -71,7 +71,7 @@ def _equation(right: str, unknowns: Sequence[str]) -> str:
 
 
 def large_formula(term: Callable[[int], str], join: str, many: bool = False) -> Kind:
-    """Return a problem whose equation has so many terms or factors."""
+    """Return a problem whose equation has this number of terms or factors."""
 
     def text(n: int) -> str:
         names = [f"k{i}" for i in range(n)] if many else ["k"]

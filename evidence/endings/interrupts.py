@@ -1,12 +1,12 @@
-"""Long work that is ended at random moments: does it leave the best so far, and how soon?
+"""Long work that is ended at random moments: the answers it leaves, and their delay.
 
 Each method, and each of profiles, bootstrap and posterior, is begun on problems of the library and
 ended after a random time by a signal (SIGINT, SIGTERM), or by a time limit. Half of the moments are
-within the first second, so that preparation and the first start are met. Every run is a process of
-its own, forked from one that has imported everything, so that imports are not what is measured.
+within the first second, so that preparation and the first start are met. Every run is a separate
+process, forked from a process that has imported all modules, so that imports are not measured.
 
 "Answer" is the share of runs with an answer: values of the unknowns with a finite objective, or
-profiles and samples as far as they are. "Said" is the share whose status says that it was ended, or
+with the profiles and samples so far. "Said" is the share whose status reports the interruption, or
 that had ended before. "Late" is the time from the signal, or from the time limit, to the end of the
 process, with its result written.
 """
@@ -35,16 +35,16 @@ from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
 from odefit.methods.registry import as_method
 
-KINDS = ("ctrl-c", "sigterm", "time limit")  # what ends a run
+KINDS = ("ctrl-c", "sigterm", "time limit")  # the ways to end a run
 SIGNALS = {"ctrl-c": signal.SIGINT, "sigterm": signal.SIGTERM}  # signals by the kind of end
 
-# Half of the moments are within the first of these many seconds, all within the second
+# Half of the moments are within the first number of seconds, all within the second
 FIRST_SECOND, LATEST = 1.0, 5.0
-LONGEST = 120.0  # seconds after its end was asked for, after which a run is killed
+LONGEST = 120.0  # seconds from the request to end a run until it is killed
 
 # Problems of searches; each run takes the next
 PROBLEMS = ("lotka-volterra-p", "alpha-pinene", "hiv-proteinase")
-SMALL = ("lotka-volterra-p", "alpha-pinene")  # problems of methods that do not take all
+SMALL = ("lotka-volterra-p", "alpha-pinene")  # problems of methods that do not apply to all
 NOISY = ("alpha-pinene",)  # problems of profiles and samples, which need noise
 
 # Work on a problem with a time limit; returns the status and what was reached, or infinity
@@ -61,7 +61,7 @@ class Case:
 
 
 def fitted(method: Any, problem: odefit.Problem, limit: float | None) -> tuple[str, float]:
-    """Fit; what is reached is the objective."""
+    """Fit, and return status and objective."""
     result = odefit.fit(problem, method, jobs=1, time_limit=limit)
     return result.status.value, result.objective if result.solutions else math.inf
 
@@ -69,7 +69,7 @@ def fitted(method: Any, problem: odefit.Problem, limit: float | None) -> tuple[s
 def assessed(
     what: str, problem: odefit.Problem, limit: float | None, options: dict[str, Any]
 ) -> tuple[str, float]:
-    """Assess the answer of a fit, which is made before; what is reached is the number of parts."""
+    """Assess the answer of a fit made before, and return status and number of parts."""
     found = getattr(RESULTS[problem.name], what)(jobs=1, time_limit=limit, **options)
     if what == "profile":
         return found.status.value, float(sum(len(p.values) for p in found.profiles))
@@ -77,12 +77,12 @@ def assessed(
     return found.status.value, float(size)
 
 
-# Results of fits by the name of the problem, for what comes after a fit
+# results of fits by the name of the problem, for assessments
 RESULTS: dict[str, odefit.Result] = {}
 
 
 def _cases() -> list[Case]:
-    """Return everything that is ended."""
+    """Return all kinds of work."""
     endless = 10**6
     found = [
         Case("Automatic", partial(fitted, odefit.Automatic(starts=endless))),
@@ -121,7 +121,7 @@ def _assess(
 
 @dataclass(frozen=True)
 class Run:
-    """What became of a run: whether it left something, said so, and how late it ended."""
+    """The outcome of a run: whether it left an answer and reported its end, and its delay."""
 
     answer: bool
     said: bool
@@ -130,7 +130,7 @@ class Run:
 
 
 def ended(case: Case, name: str, kind: str, moment: float) -> Run:
-    """Run something in a process of its own and end it after so many seconds."""
+    """Run work in a separate process, and end it after this number of seconds."""
     problem = odefit.library.load(name)
     limit = moment if kind == "time limit" else None
     with tempfile.TemporaryDirectory() as folder:
@@ -158,14 +158,14 @@ def ended(case: Case, name: str, kind: str, moment: float) -> Run:
             return Run(False, False, late, "killed" if killed else "died")
         found = json.loads(file.read_text(encoding="utf-8"))
     early = ("time limit", "interrupted")
-    # Work that had ended before, or that was ended while it was assessed, may say "converged".
+    # Work that had ended before, or was ended during its assessment, may report "converged".
     before = found["seconds"] < moment + 0.1 or kind == "time limit"
     said = found["status"] in early or before
     return Run(math.isfinite(found["reached"]), said, late, found["message"])
 
 
 def _work(work: Work, problem: odefit.Problem, limit: float | None, file: Path, begun: int) -> None:
-    """Do the work of a child process, which ends here."""
+    """Do the work of a child process, and exit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     message = ""
@@ -184,7 +184,7 @@ def _work(work: Work, problem: odefit.Problem, limit: float | None, file: Path, 
 
 
 def warm_up() -> None:
-    """Import what fits need, and make the results that profiles and samples begin with."""
+    """Import the packages for fits, and make the results that profiles and samples begin from."""
     for name in NOISY:
         problem = odefit.library.load(name)
         RESULTS[problem.name] = odefit.fit(problem, odefit.MultiStart(starts=3), jobs=1)
@@ -206,7 +206,7 @@ OPTIONS = (
     Option("runs", 6, "runs of each kind of each case", least=1),
     Option("seed", 1, "seed of the moments"),
     Option("cases", (), "names of cases, all if none is named", lambda: [c.name for c in _cases()]),
-    Option("kinds", KINDS, "what ends a run, e.g. sigterm", KINDS),
+    Option("kinds", KINDS, "the ways to end a run, e.g. sigterm", KINDS),
 )
 
 
@@ -234,7 +234,7 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return a row for each case and what ended it, and runs that went wrong."""
+    """Return a row for each case and way to end it, and the faulty runs."""
     rows, notes, everything = [], [], []
     for record in records:
         runs = (record.result or {}).get("runs", [])

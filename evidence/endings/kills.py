@@ -1,14 +1,14 @@
 """Long work that is killed at random moments and resumed, beside the same work left alone.
 
-Six kinds of long work run in processes of their own, each with a checkpoint. Each is killed with
-SIGKILL at a random moment and begun anew until it comes to its end; then the result has to be the
-one of a run without kills, bit for bit, in all that it holds but seconds (and the log of branch
-and bound). Then the next campaign begins, from nothing. The table says how often each kind was
-killed, how often there was something kept by then, how many of its results were the same, and how
-much longer the work took with its kills than without.
+Six kinds of long work run in separate processes, each with a checkpoint. Each is killed with
+SIGKILL at a random moment and restarted until it completes. Its result must then equal that of a
+run without kills bit for bit, except seconds and the log of branch and bound. The next campaign
+begins without a checkpoint. The table counts the kills of each kind, the kills after which a
+checkpoint existed, and the equal results. It also gives the ratio of the times with and without
+kills.
 
-Processes are forked (POSIX only), so that a kill costs no new start of Python, and all work is done
-on one core: set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1.
+Processes are forked (POSIX only), so that a kill costs no start of Python, and all work is done on
+one core: set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from evidence.running.output import listed
 from odefit.assessment.sampling.bootstrap import bootstrap
 from odefit.result_data.result_file import to_mapping
 
-# Kills come at a moment between none and this share of the seconds that the work takes alone
+# A kill comes at a moment between zero and this share of the seconds of undisturbed work
 SHARE = 0.6
 Work = Callable[[Path | None], Any]  # work with a checkpoint or without; it returns JSON values
 
@@ -102,7 +102,7 @@ FITTED: dict[str, Any] = {}
 
 
 def prepare() -> None:
-    """Make what all processes share."""
+    """Make the problems and the result that all processes share."""
     FITTED["alpha-pinene"] = odefit.fit(odefit.library.load("alpha-pinene"), seed=1, jobs=1)
     rng = np.random.default_rng(0)
     t = np.linspace(0.0, 4.0, 12)
@@ -130,12 +130,12 @@ def prepare() -> None:
 
 
 def whole(result: odefit.Result) -> Any:
-    """All that the file of a result holds, but seconds."""
+    """Return the contents of a result's file without seconds."""
     return plain(to_mapping(result))
 
 
 def plain(value: Any) -> Any:
-    """JSON values in which floats are hexadecimal, so that every bit counts; without seconds."""
+    """Return JSON values with hexadecimal floats, so that every bit counts, without seconds."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items() if k != "seconds"}
     if isinstance(value, np.ndarray):
@@ -152,7 +152,7 @@ def plain(value: Any) -> Any:
 
 
 def without_log(found: Any) -> Any:
-    """Without the log of the bounds, which depends on seconds and on how often it was resumed."""
+    """Return a result without the log of the bounds, which depends on seconds and resumptions."""
     if isinstance(found, dict):
         return {k: without_log(v) for k, v in found.items() if k != "history"}
     return [without_log(v) for v in found] if isinstance(found, list) else found
@@ -163,7 +163,7 @@ def without_log(found: Any) -> Any:
 
 @dataclass
 class Count:
-    """What has happened to one kind of work."""
+    """The counts of one kind of work."""
 
     alone: float = 0.0
     kills: int = 0
@@ -175,7 +175,7 @@ class Count:
 
 
 def done(work: Work, path: Path | None, answer: Path, after: float | None) -> tuple[int, float]:
-    """Run work in a process of its own; return its exit status (-9: killed) and its seconds."""
+    """Run work in a separate process; return its exit status (-9: killed) and its seconds."""
     began = time.monotonic()
     child = os.fork()
     if child == 0:
@@ -202,7 +202,7 @@ def done(work: Work, path: Path | None, answer: Path, after: float | None) -> tu
 
 
 def records(path: Path) -> int:
-    """Return the number of records that a file keeps; it has to be whole after every kill."""
+    """Return the number of records in a file, which must be intact after every kill."""
     if not path.exists() or not path.stat().st_size:
         return 0
     with closing(sqlite3.connect(path)) as database:
@@ -212,7 +212,7 @@ def records(path: Path) -> int:
 
 
 def campaign(name: str, work: Work, kills: int, moments: random.Random, folder: Path) -> Count:
-    """Kill one kind of work so often."""
+    """Kill one kind of work repeatedly, and count."""
     count = Count()
     answer, path = folder / "answer.json", folder / "checkpoint"
     status, count.alone = done(work, None, answer, None)
@@ -279,7 +279,7 @@ def tasks(kills: int, seed: int, kinds: Sequence[str]) -> list[Task]:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Kill one kind of work so often, and return what has happened to it."""
+    """Kill one kind of work repeatedly, and return its counts."""
     prepare()
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         moments = random.Random(f"{task['seed']} {task['kind']}")

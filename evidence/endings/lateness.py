@@ -1,10 +1,10 @@
-"""Models of all sizes fitted with a time limit: how long after it does the answer come?
+"""Models of all sizes fitted with a time limit: the delay of the answer after it.
 
 A cascade has as many unknowns as states: x1' = 1 - k1 x1, xi' = ki (x(i-1) - xi), all states
 measured at 14 times with noise of 0.01, bounds 0.01 and 100 on logarithmic scales, no guesses.
 Problems of `folder` have their nominal values removed. Each fit is the default, on one core. "Late"
-is the time from the limit to the result, all that is assessed included; a fit that had ended before
-its limit has its status instead. Allowed are 2 s, or 3 % of the limit if that is more.
+is the time from the limit to the result, the assessment included; a fit that ended before its limit
+shows its status instead. A delay of 2 s, or of 3 % of the limit if that is more, is allowed.
 """
 
 from __future__ import annotations

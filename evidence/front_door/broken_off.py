@@ -1,12 +1,12 @@
-"""Fits that are broken off at random moments: what they leave.
+"""Fits that are interrupted at random moments, and the answers they leave.
 
-A first fit to the end says how long it takes and what it finds. Then the same fit, in a process
-of its own, is broken off after a random part of that time:
+A first fit to the end gives the time and the answer. Then the same fit, in a separate process, is
+interrupted after a random part of that time:
 
 - by a time limit;
-- by Ctrl-C, that is by the signal SIGINT;
-- by the signal SIGKILL, which no program can answer; the same fit is then called again and finds
-  what was finished in its checkpoint.
+- by Ctrl-C, the signal SIGINT;
+- by the signal SIGKILL, which no program can handle; the same fit is then called again and resumes
+from its checkpoint.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from evidence.running.campaign import Task
 from odefit import Problem, Result, fit, library, load_result
 
 LEVEL = 1e-2  # the noise of the dense series among the problems
-BEGUN = b"begun\n"  # what the process of a fit prints when its problem is ready
-LABELS = ("time limit", "interrupted")  # the statuses that say that a fit was broken off
+BEGUN = b"begun\n"  # the line that the process of a fit prints when its problem is ready
+LABELS = ("time limit", "interrupted")  # the statuses of an interrupted fit
 
 
 def broken_off(task: Task) -> Mapping[str, Any]:
-    """Break a fit off.
+    """Interrupt a fit.
 
-    ``returned``: whether there is an answer; ``status``; ``labelled``: whether the status says that
-    it was broken off, or the answer and the status are those of the whole fit; ``objective``,
-    ``whole``: of this answer, and of the whole fit; ``seconds``: of the whole fit; ``after``: when
-    it was broken off; ``late``: how long it then took to end; ``message``: what was wrong.
+    ``returned``: whether there is an answer; ``status``; ``labelled``: whether the status reports
+    the interruption, or answer and status are those of the whole fit; ``objective``, ``whole``: of
+    this answer, and of the whole fit; ``seconds``: of the whole fit; ``after``: the seconds until
+    the interruption; ``late``: the seconds from it to the end; ``message``: the fault.
     """
     problem = interrupted_problem(task)
     began = time.perf_counter()
@@ -58,7 +58,7 @@ def broken_off(task: Task) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         number = signal.SIGINT if task["kind"] == "ctrl-c" else signal.SIGKILL
         late, said = _signalled(task, Path(folder), number, after)
-        if task["kind"] == "kill":  # what is late then is the call that goes on
+        if task["kind"] == "kill":  # the delay is that of the call that resumes
             late, said = _signalled(task, Path(folder), None, 0.0)
         file = Path(folder) / "result.json"
         if not file.is_file():
@@ -76,7 +76,7 @@ def interrupted_problem(task: Task) -> Problem:
 
 
 def fit_to_file(text: str, folder: str) -> None:
-    """Fit the problem of a task, given as JSON, and save the result: the work of the process."""
+    """Fit the problem of a task, given as JSON, and save the result, in the separate process."""
     task = json.loads(text)
     assert task["method"] == DEFAULT
     problem = interrupted_problem(task)
@@ -89,7 +89,7 @@ def fit_to_file(text: str, folder: str) -> None:
         time_limit=task["limit"],
         checkpoint=Path(folder) / "checkpoint",
     )
-    # The fit is what is broken off, not the writing of its result.
+    # The signal ends the fit, not the writing of its result.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     result.save(Path(folder) / "result.json")
 
@@ -97,7 +97,7 @@ def fit_to_file(text: str, folder: str) -> None:
 def _signalled(
     task: Task, folder: Path, number: signal.Signals | None, after: float
 ) -> tuple[float, str]:
-    """Run the fit in a process, and send it a signal; return how long it then took, and words."""
+    """Run the fit in a process, and send it a signal; return its delay and a message."""
     code = (
         "import sys; from evidence.front_door.broken_off import fit_to_file; "
         "fit_to_file(*sys.argv[1:])"
@@ -125,12 +125,12 @@ def _signalled(
 
 
 def _heed() -> None:
-    """Undo that worker processes ignore Ctrl-C, which their children inherit."""
+    """Stop ignoring Ctrl-C, which a child inherits from its worker process."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _end(errors: IO[bytes]) -> str:
-    """Return the last line that the process wrote, with the places of a traceback before it."""
+    """Return the last line of the process's output, after the places of a traceback."""
     errors.seek(0)
     lines = errors.read().decode(errors="replace").strip().splitlines()
     places = [line.strip() for line in lines if line.strip().startswith("File ")]
@@ -142,7 +142,7 @@ def _objective(result: Result) -> float:
 
 
 def _labelled(result: Result, whole: Result) -> bool:
-    """Whether the status says that the fit was broken off, or says of the same answer the same."""
+    """Return whether a status reports the interruption, or equals that of the same answer."""
     squares = extent(whole.problem)["squares"]
     best = (1 + AS_LOW) * _objective(whole) + EXACT**2 * squares
     same = result.status is whole.status and _objective(result) <= best

@@ -23,9 +23,9 @@ NOISE = 0.02  # standard deviation of the noise over the value that is measured
 def cascade_problem(seed: int, *, plain: bool = False) -> tuple[Problem, dict[str, float]]:
     """Return the problem, and the rates behind its data.
 
-    Each stage has an inactive form a, an active form b, and a complex c with the active form of
-    the stage before. Both forms are measured, 20 observables at 21 times; in the `plain` problem
-    active forms alone, at 20 times, and nothing is said of the noise, relative to each value.
+    Each stage has an inactive form a, an active form b, and a complex c with the active form of the
+    stage before. Both forms are measured, 20 observables at 21 times. The `plain` problem measures
+    active forms alone, at 20 times, and declares no noise, which is relative to each value.
     """
     ode: dict[str, str] = {}
     initial: dict[str, float] = {}

@@ -23,11 +23,11 @@ DRAWS = 8  # number of draws of each system at each level
 TRUE_VALUES = (0.1, 0.9)  # the range of true values
 BOUNDS = (1e-5, 10.0)  # the bounds of all unknowns
 
-# Least standard deviation of an observable over its mean absolute value: with less, the draw is a
-# system at rest, and the next one takes its place
+# Smallest standard deviation of an observable over its mean absolute value: with less, the system
+# of a draw is at rest, and the next draw replaces it
 LIVELY = 0.05
 LARGEST = 100.0  # largest absolute value of an observable, for the same reason
-INPUT_EVERY = 20  # inputs are measured at every so manyth time
+INPUT_EVERY = 20  # inputs are measured at every n-th time
 MOST_DRAWS = 100  # number of true values that are tried before a system counts as unusable
 
 
@@ -36,14 +36,14 @@ class DenseSystem:
     """A system that is measured at many times."""
 
     name: str
-    field_of_use: str  # the field where it comes from
+    field_of_use: str  # the field of the system
     ode: Mapping[str, str]
     observed: Sequence[str]  # the states that are measured
     end: float  # the last time; the first is 0
     points: int = 1001
     known: Mapping[str, float] = field(default_factory=dict)  # initial values that are known
     constants: Mapping[str, float] = field(default_factory=dict)
-    events: Sequence[tuple[Sequence[float], Mapping[str, str]]] = ()  # times, and what is assigned
+    events: Sequence[tuple[Sequence[float], Mapping[str, str]]] = ()  # times, and assignments
     # The interpolation of each input, and its values as an expression in the time
     inputs: Mapping[str, tuple[Literal["linear", "cubic"], str]] = field(default_factory=dict)
 
@@ -114,7 +114,7 @@ def parameters(system: DenseSystem) -> list[str]:
 
 
 def _inputs(system: DenseSystem, times: Array) -> dict[str, Array]:
-    """Return the values of the inputs, each with shape (times,): NaN where none is measured."""
+    """Return the values of the inputs, each with shape (times,): NaN without a measurement."""
     measured = np.arange(len(times)) % INPUT_EVERY == 0
     return {
         name: np.where(measured, parse(text).evaluate({"t": times}, NUMPY), np.nan)

@@ -1,11 +1,11 @@
-"""CPU time of default fits of dense series, each in a process of its own, from start to answer.
+"""CPU time of default fits of dense series, each in a separate process, from start to answer.
 
-`odefit.fit(problem, jobs=1)` of the systems in `dense_systems.toml`, draw 0, and of problems
-of the library. "Fit" is the call alone, with the modules that it imports; "process" includes the
-start of Python, the import of odefit and the simulation of the data. With `against`, another copy
-of odefit does the same, taking turns; "alike" says whether both objectives agree to nine digits.
-Medians in seconds of CPU time; a first round, which fills caches of compiled models and kernels,
-is not counted.
+`odefit.fit(problem, jobs=1)` of the systems in `dense_systems.toml`, draw 0, and of problems of the
+library. "Fit" is the call alone, with the modules that it imports; "process" includes the start of
+Python, the import of odefit and the simulation of the data. With `against`, another copy of odefit
+takes turns with this one; "alike" marks whether both objectives agree to nine digits. Medians in
+seconds of CPU time; a first round, which fills caches of compiled models and kernels, is not
+counted.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from odefit import InputError, library
 
 # The parts of the campaign, in the order of the tables
 PARTS = ("dense", "library", "published", "cascade", "interrupts")
-DEFAULT = "automatic"  # what a fit does for which no method is named
+DEFAULT = "automatic"  # the method of a fit without a named method
 
 # The single methods of the package, by their names on the command line
 OWN = (
@@ -28,7 +28,7 @@ OWN = (
 )
 
 PEERS = ("copasi", "scipy")  # other programs: COPASI by basico, and a script with SciPy
-METHODS = (DEFAULT, *OWN, *PEERS)  # what is compared, in the order of the tables
+METHODS = (DEFAULT, *OWN, *PEERS)  # the compared methods, in the order of the tables
 
 # Published problems, and the time limit of each in seconds
 PUBLISHED: Mapping[str, float] = {
@@ -46,7 +46,7 @@ PUBLISHED: Mapping[str, float] = {
 # Problems of the library with a time limit of their own, in seconds
 SLOW_LIBRARY: Mapping[str, float] = {"hiv-proteinase": 120.0}
 
-# Problems of the library whose fits are not broken off: two hundred of them would take hours
+# Problems of the library whose fits are not interrupted: two hundred of them would take hours
 LONG = (
     *("hiv-proteinase", "henon-heiles", "rikitake"),
     *("rational-biohydrogenation", "rational-crauste", "rational-hiv"),
@@ -174,7 +174,7 @@ class _Setting:
         return [n for n in PUBLISHED if self._wanted(n, PUBLISHED)]
 
     def _wanted(self, name: str, of: Any) -> bool:
-        """Whether `name` is chosen; all of a part are where none of it is named."""
+        """Return whether `name` is chosen; a part without a named entry is chosen as a whole."""
         named = [p for p in self.problems if p in of]
         return name in named if self.problems else True
 

@@ -1,4 +1,4 @@
-"""The problems of the campaign `automatic`, and what a process does before its first fit."""
+"""The problems of the campaign `automatic`, and the preparation of a process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odefit import ForwardMap, Problem, fit, library
 from odefit.common.arrays import Array
 from odefit.problem import problem_from_mapping
 
-_warm: list[bool] = []  # not empty when this process has imported and compiled what all fits share
+_warm: list[bool] = []  # not empty when this process has compiled the code of all fits
 
 
 def warm_up() -> None:

@@ -1,8 +1,8 @@
-"""What the campaign `automatic` measures of one fit.
+"""The measurements of the campaign `automatic` on one fit.
 
-Each fit has one process to itself, which has imported and compiled what does not belong to the
-problem. After the fit, and beside its time, a search from the truth (or from the published values)
-gives the objective that can be had.
+Each fit has a separate process, which has imported and compiled everything but the problem. After
+the fit, and not counted in its time, a search from the truth (or the published values) gives the
+attainable objective.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from odefit.simulation import Evaluation
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Run a fit, or one that is broken off.
+    """Run a fit to its end, or interrupt it.
 
-    What :func:`fitted` returns, or of a fit that is broken off
-    :func:`evidence.front_door.broken_off.broken_off`.
+    Return the entries of :func:`fitted`, or of :func:`evidence.front_door.broken_off.broken_off`.
     """
     warm_up()
     if task["part"] == "interrupts":
@@ -37,13 +36,13 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def fitted(task: Task) -> dict[str, Any]:
-    """Return what a fit found, beside what is known.
+    """Return the answer of a fit beside the best known.
 
-    ``objective``, ``log_likelihood`` (None where there is none), ``status``, ``message``,
-    ``seconds`` (wall time), ``processor`` (seconds of the processor), ``starts``, ``routes``;
-    ``possible``, ``found``: solutions, where they were counted; ``known``: the objective of a
-    search from the truth, or that of the library's reference; ``known_log_likelihood`` at the
-    published values; ``size``, ``squares``: number and sum of squares of the measurements.
+    ``objective``, ``log_likelihood`` (None without one), ``status``, ``message``, ``seconds`` (wall
+    time), ``processor`` (seconds of the processor), ``starts``, ``routes``; ``possible``,
+    ``found``: solutions, where they were counted; ``known``: the objective of a search from the
+    truth, or that of the library's reference; ``known_log_likelihood`` at the published values;
+    ``size``, ``squares``: number and sum of squares of the measurements.
     """
     problem, truth = subject(task)
     began, processor = time.perf_counter(), time.process_time()
@@ -55,7 +54,7 @@ def fitted(task: Task) -> dict[str, Any]:
 
 
 def own(task: Task, problem: Problem) -> dict[str, Any]:
-    """Return what a method of the package found."""
+    """Return the answer of a method of the package."""
     method = None if task["method"] == DEFAULT else make_method(task["method"])
     try:
         result = fit(problem, method, seed=task["seed"], jobs=1, time_limit=task["limit"])
@@ -65,7 +64,7 @@ def own(task: Task, problem: Problem) -> dict[str, Any]:
 
 
 def told(result: Result) -> dict[str, Any]:
-    """Return what the campaign keeps of a result."""
+    """Return the entries of a result that the campaign stores."""
     complete = result.assessment.complete
     return {
         "objective": result.objective if result.solutions else math.inf,
@@ -90,7 +89,7 @@ def told(result: Result) -> dict[str, Any]:
 
 
 def peer(task: Task, problem: Problem, truth: Array | None) -> dict[str, Any]:
-    """Return what another program found; its answer is judged by odefit's own objective."""
+    """Return the answer of another program, judged by odefit's objective."""
     try:
         if task["method"] == "copasi":
             from evidence.peers.copasi import copasi
@@ -140,7 +139,7 @@ def value_at(problem: Problem, vector: Array | None) -> tuple[float, float | Non
 
 
 def known(task: Task, problem: Problem, truth: Array | None) -> dict[str, Any]:
-    """Return what can be had: the reference's objective, or that of a search from the truth."""
+    """Return the attainable objective: the reference's, or that of a search from the truth."""
     if truth is None:
         reference = library.reference(task["problem"])
         best = reference.objective if reference.best_known is None else reference.best_known

@@ -1,11 +1,10 @@
-"""The tables of the campaign `automatic`: when a fit is right, and when its status is.
+"""The tables of the campaign `automatic`: rules for right fits and right statuses.
 
-A dense series with noise is fitted as well as it can be when the objective is within 3.84 of the
-best that is known: so much a likelihood ratio with one degree of freedom exceeds at 95 %, and the
-objective is in units of the noise's variance. Without noise, the residuals must be below 1e-6 of
-the data: a hundred times the error that the stiff engine's tolerance leaves, and far below any
-measurement's. The best that is known is the lowest of all ends in the records, of the search from
-the truth among them.
+A fit of a dense series with noise is right if the objective is within 3.84 of the best known. This
+is the 95 % point of a likelihood ratio with one degree of freedom; the objective is in units of the
+noise's variance. Without noise, the residuals must be below 1e-6 of the data. This is a hundred
+times the error of the stiff engine's tolerance, and far below any measurement's. The best known is
+the lowest end in the records, those of the search from the truth included.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def runs(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def _case(record: Record) -> tuple[Any, ...]:
-    """Return what the fits of different methods have in common: their data."""
+    """Return the entries that identify the data of a fit, the same for all methods."""
     task = record.task
     if task["part"] == "dense":
         return task["part"], task["problem"], task["noise"], task["seed"]
@@ -86,10 +85,10 @@ def _right(record: Record, best: float) -> bool:
 
 
 def _honest(right: bool, status: str) -> bool:
-    """Whether a status says what is: "converged" of what is right, and of nothing else.
+    """Return whether a status is right: "converged" if and only if the fit is right.
 
-    A time limit that was reached is one, whatever was found before. A peer that ends by itself
-    makes no such statement; none is expected of it.
+    A time limit is reported even if the fit is right. A peer that ends by itself reports no status,
+    and none is expected.
     """
     if status in ("time limit", "done", "not applicable"):
         return True
@@ -100,8 +99,8 @@ def _number(value: float | None) -> float:
     return math.inf if value is None else float(value)
 
 
-# For each part the least share of right fits, the longest median, and the longest fit in seconds,
-# where a problem has no limit of its own
+# For each part the smallest share of right fits, the largest median, and the longest fit in seconds
+# for problems without their own limit
 TARGETS = {
     "library": (0.99, 1.0, 60.0),
     "dense": (0.98, 1.0, 20.0),
@@ -134,7 +133,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 
 def parts(judged: pd.DataFrame) -> pd.DataFrame:
-    """Return what was to be shown of each part, beside what was seen of the default method."""
+    """Return the target of each part beside the results of the default method."""
     default = judged[judged["method"] == DEFAULT]
     own_limits = {*PUBLISHED, *SLOW_LIBRARY}
     rows = []
@@ -223,7 +222,7 @@ def _published(default: pd.DataFrame) -> pd.DataFrame:
 def published_methods(judged: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each published problem and method, with the log-likelihood of every seed.
 
-    A method to which a problem does not apply says so.
+    A method that does not apply to a problem has that as its entry.
     """
     part = judged[judged["part"] == "published"]
     rows = []
@@ -249,10 +248,10 @@ def published_methods(judged: pd.DataFrame) -> pd.DataFrame:
 
 
 def methods(judged: pd.DataFrame) -> pd.DataFrame:
-    """Return success and seconds of every method, on the data that all methods were given.
+    """Return success and seconds of every method, on the data that all methods share.
 
-    Dense series are told apart by their noise. A method to which a problem does not apply is not
-    right there; the column says how often.
+    Dense series have a row for each level of noise. A method that does not apply to a problem is
+    not right there; a column counts these.
     """
     shared = _shared(judged)
     rows = []
@@ -313,7 +312,7 @@ def speed(judged: pd.DataFrame) -> pd.DataFrame:
 
 
 def interrupts(records: Sequence[Record]) -> pd.DataFrame:
-    """Return how many fits that were broken off gave an answer, and how many said so."""
+    """Return the numbers of interrupted fits with an answer and with a status that reports it."""
     rows = []
     for record in records:
         if record.task["part"] != "interrupts":
@@ -344,7 +343,7 @@ def interrupts(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def failures(default: pd.DataFrame) -> pd.DataFrame:
-    """Return the fits of the default that are wrong, or say something wrong."""
+    """Return the fits of the default with a wrong answer or a wrong status."""
     bad = default[~(default["right"] & default["honest"])]
     columns = ["part", "problem", "noise", "draw", "right", "status", "objective", "best"]
     return bad[[*columns, "seconds", "starts", "message"]]

@@ -1,7 +1,7 @@
-"""The campaign `coverage`: how often intervals hold the truth, and goodness of fit is right.
+"""The campaign `coverage`: coverage of intervals, and right verdicts on goodness of fit.
 
-Each task fits some data sets of one of the problems in `coverage_problems`, profiles
-all unknowns, and writes down where intervals and verdicts are right.
+Each task fits some data sets of one of the problems in `coverage_problems`, profiles all unknowns,
+and records whether intervals and verdicts are right.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def examined(
 def _unknown(
     result: Result, key: str, truth: float, profile: tuple[float, float, str]
 ) -> dict[str, Any]:
-    """Return what the result and a profile say of an unknown, and whether it is right."""
+    """Return the intervals of an unknown by result and profile, and whether each is right."""
     uncertainty = result.uncertainty
     if uncertainty is None:
         raise RuntimeError(f"no solution: {result.message}")
@@ -85,7 +85,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 
 def tables_of(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return the coverage by problem and unknown, and what the fits of each problem took."""
+    """Return the coverage by problem and unknown, and the times of the fits of each problem."""
     sets = data_sets(records)
     rows = [
         {"problem": name, "unknown": key} | values

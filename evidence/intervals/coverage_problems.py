@@ -1,4 +1,4 @@
-"""Seven problems with known truths, to try intervals on: see :mod:`evidence.intervals.coverage`."""
+"""Seven problems with known truths, for :mod:`evidence.intervals.coverage`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Known:
 
 
 def _decay(noise: Mapping[str, str], largest: float) -> Callable[[Mapping[str, Any]], Problem]:
-    """Return what makes a decay with this noise, whose initial value is `largest` at most."""
+    """Return a factory of decays with this noise, whose initial value is at most `largest`."""
 
     def made(data: Mapping[str, Any]) -> Problem:
         return Problem(

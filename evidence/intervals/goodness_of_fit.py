@@ -1,4 +1,4 @@
-"""How often a right model is called bad, by kind of data: each data set is simulated and fitted."""
+"""The share of right models called bad, by kind of data; each data set is simulated and fitted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odefit import Control, ForwardMap, Model, Problem, SingleShooting, Status
 from odefit.methods.fit_quality.goodness import assess_goodness
 from odefit.simulation import Evaluation
 
-# Kinds of data: how the noise is told of, how many values there are
+# Kinds of data: the declaration of the noise, the number of values
 KINDS = (
     "plain",
     "given",

@@ -1,9 +1,9 @@
-"""The campaign `planned`: whether intervals are as wide as a design plans, and hold the truth.
+"""The campaign `planned`: widths of intervals beside those that a design plans, and their coverage.
 
 For six models with solutions in closed form a D-optimal design of twelve measurements is planned,
-then carried out on simulated data sets, each fitted by SciPy's least squares on the closed form:
-nothing of the fits comes from odefit. Counted are the median widths of the intervals of 95 %,
-relative to the planned ones, and the data sets whose interval holds the truth.
+then carried out on simulated data sets, each fitted by SciPy's least squares on the closed form: no
+fit uses code of odefit. The table shows the median widths of the intervals of 95 %, relative to the
+planned widths, and the share of data sets whose interval holds the truth.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def run(task: Task) -> Mapping[str, Any]:
         exact = model.sd * residuals(truth, np.zeros(len(times)))
         y = exact + model.sd * random.standard_normal(len(times))
         found = least_squares(residuals, truth, x_scale=truth, args=(y,), xtol=1e-12, ftol=1e-12)
-        rows: Any = found.jac  # a matrix, as the method is not that for sparse ones
+        rows: Any = found.jac  # a dense matrix, because the method is not for sparse matrices
         errors = np.sqrt(np.diag(np.linalg.inv(rows.T @ rows)))
         half = norm.ppf(0.5 + LEVEL / 2) * errors
         widths.append(2 * half)

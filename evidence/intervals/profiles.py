@@ -1,4 +1,4 @@
-"""Profile likelihoods: their ends beside refits by another optimiser, and what they cost.
+"""Profile likelihoods: their ends beside refits by another optimiser, and their cost.
 
 A problem is the name of one of the library, "enzyme" (Michaelis-Menten by mass action, of which
 only the product is measured: 40 values with a standard deviation of 0.1, rates 100, 300 and 10
@@ -8,34 +8,34 @@ fit, profiles
     Evaluations of the model and seconds of the default fit, and of all profiles; the last column is
     the ratio of the seconds.
 ends
-    Ends that were found, of how many there are (open ones are not counted), and of those, the
-    largest error relative to the width of the interval (to the distance from the estimate where the
-    other end is open). At each end the unknown is held and the others are fitted again by
+    The number of ends found, of all ends (open ends are not counted), and the largest of their
+    errors relative to the width of the interval (to the distance from the estimate where the other
+    end is open). At each end the unknown is held and the others are fitted again by
     scipy.optimize.minimize (SLSQP) in logarithms where the scale is logarithmic, from the estimate
-    and from several points between it and random ones; the deviance there, over the slope between
-    the refits at both sides of the end, tells the error. Where the valley of the best fits is too
-    narrow for that, refits are on shooting nodes, too: SLSQP with continuity as its constraint,
-    from the profile's own point, from deviations of it, from the estimate, and from the points of
-    other profiles that are closest to the end; the slope is that of the profile. How many ends were
-    checked is said where no refit joins its intervals at some.
+    and from several points between it and random ones; the error is the deviance there over the
+    slope between the refits at both sides of the end. Where the valley of the best fits is too
+    narrow for that, refits are on shooting nodes, too: SLSQP with continuity as its constraint.
+    These begin at the profile's own point, at deviations of it, at the estimate, and at the closest
+    points of other profiles; the slope is that of the profile. Where no refit joins its intervals
+    at some ends, the number of checked ends is shown.
 
-A second table has all sides: how they end and where, and the lowest deviance of the refits there;
-why others have no end is said below the first.
+A second table lists all sides: the kind and place of their end, and the lowest deviance of the
+refits there. Notes below the first table give the reasons for missing ends.
 
-With the option `grid` whole curves are compared instead: at so many values of each unknown, evenly
-spaced in its coordinate over its interval (over what was drawn where an end is open or not found),
-with refits by SLSQP from the estimate, from the refit before, and from the profile's own nearest
-point; in narrow valleys on nodes, from the own nearest point and the closest one of another
-profile. All differences are those of the curve through the points of the profile, with their
-slopes.
+With the option `grid` whole curves are compared instead: at this number of values of each unknown,
+evenly spaced in its coordinate over its interval (or over the drawn range where an end is open or
+not found), with refits by SLSQP from the estimate, from the refit before, and from the profile's
+own nearest point; in narrow valleys on nodes, from the profile's own nearest point and the closest
+point of another profile. All differences are those of the curve through the points of the profile,
+with their slopes.
 
 above
-    How far the curve lies above a refit, at most: by so much the profile is not the lowest cost.
+    The largest height of the curve above a refit: the error of the profile as lowest cost.
 below
-    How far a refit ends above the curve, at most.
+    The largest height of a refit above the curve.
 shift
-    The larger of both over the slope of the curve, relative to the width of what is compared, where
-    the deviance is at least a quarter of its limit.
+    The larger of both over the slope of the curve, relative to the width of the compared range,
+    where the deviance is at least a quarter of its limit.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Refits:
         self.sizes = np.where(self.scaling.logarithmic, 1.0, np.maximum(np.abs(vector), 1e-300))
 
     def lowest(self, index: int, at: float, starts: list[np.ndarray]) -> tuple[float, np.ndarray]:
-        """The lowest deviance with the unknown at this coordinate, and its vector."""
+        """Return the lowest deviance with the unknown at this coordinate, and its vector."""
         others = np.arange(len(self.vector)) != index
         sizes = self.sizes[others]
 
@@ -129,7 +129,7 @@ class Refits:
         return best, where
 
     def limit(self, profile: Profile, end: float, profiles: ProfilesData) -> float:
-        """The limit of the deviance at an end: standard deviations have one for each side."""
+        """Return the limit of the deviance at an end, by side for standard deviations."""
         evaluation = self.forward.evaluate(self.vector)
         assert isinstance(evaluation, Evaluation)
         own = limits_by_unknown(self.forward, self.vector, evaluation, profiles.level)
@@ -140,7 +140,7 @@ class Refits:
     def at_end(
         self, profile: Profile, end: float, profiles: ProfilesData, random: np.random.Generator
     ) -> tuple[float, float]:
-        """The lowest deviance of the refits at an end, and the error of it in its coordinate."""
+        """Return the lowest deviance of the refits at an end, and the error of its coordinate."""
         limit = self.limit(profile, end, profiles)
         index = self.forward.problem.keys.index(profile.key)
         at = math.log10(end) if profile.logarithmic else end
@@ -169,14 +169,14 @@ class Refits:
 def starts_on_nodes(
     profile: Profile, end: float, profiles: ProfilesData
 ) -> list[tuple[np.ndarray, float]]:
-    """The vectors from which refits on nodes begin at an end, and deviations from them."""
+    """Return the vectors from which refits on nodes begin at an end, and their deviations."""
     own = profile.vectors[int(np.argmin(np.abs(profile.values - end)))]
     others = [profiles.vector, *closest(profile, end, profiles)[:NEIGHBOURS]]
     return [(own, away) for away in DEVIATIONS] + [(vector, 0.0) for vector in others]
 
 
 def closest(profile: Profile, value: float, profiles: ProfilesData) -> list[np.ndarray]:
-    """The closest point of each other profile to a value of an unknown, the closest one first."""
+    """Return the closest point of each other profile to a value of an unknown."""
     index = [p.key for p in profiles.profiles].index(profile.key)
     scale = np.log10 if profile.logarithmic else np.asarray
     found = []
@@ -189,7 +189,7 @@ def closest(profile: Profile, value: float, profiles: ProfilesData) -> list[np.n
 
 
 def row(name: str) -> tuple[list[str], list[list[str]], list[str]]:
-    """One problem: its row of the table, those of its sides, and why some have no end."""
+    """Return the row of a problem, those of its sides, and the reasons for missing ends."""
     problem = loaded(name)
     began = time.perf_counter()
     result = odefit.fit(problem, jobs=1)
@@ -244,14 +244,14 @@ def row(name: str) -> tuple[list[str], list[list[str]], list[str]]:
 
 
 def interpolated(profile: Profile) -> tuple[CubicHermiteSpline, np.ndarray]:
-    """The curve through the points of a profile, and its points in the profile's coordinate."""
+    """Return the curve through the points of a profile, and its points in its coordinate."""
     at = np.log10(profile.values) if profile.logarithmic else np.asarray(profile.values)
     at, index = np.unique(at, return_index=True)
     return CubicHermiteSpline(at, profile.deviances[index], profile.slopes[index]), at
 
 
 def grid_row(problem: odefit.Problem, profiles: ProfilesData, count: int) -> list[str]:
-    """One problem: its whole curves beside refits on a grid."""
+    """Return the row of a problem's whole curves beside refits on a grid."""
     refits = Refits(problem, profiles.vector)
     above = below = shift = 0.0
     compared = 0
@@ -269,7 +269,7 @@ def grid_row(problem: odefit.Problem, profiles: ProfilesData, count: int) -> lis
         index = problem.keys.index(profile.key)
         grid = np.linspace(low, high, count)
         middle = float(scale(profile.estimate))
-        # Outwards from the estimate, so that each refit has a neighbour to begin from.
+        # Go outwards from the estimate, so that each refit can begin at its neighbour.
         for side in (grid[grid < middle][::-1], grid[grid >= middle]):
             neighbour = profiles.vector
             for at in side:

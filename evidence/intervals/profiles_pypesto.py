@@ -36,7 +36,7 @@ def fitted(name: str) -> odefit.Result:
 
 
 class Likelihood:
-    """The negative log-likelihood over base-10 logarithms, and how often it was asked for."""
+    """The negative log-likelihood over base-10 logarithms, and the number of its calls."""
 
     def __init__(self, result: odefit.Result) -> None:
         self.problem = result.problem

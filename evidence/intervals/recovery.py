@@ -25,8 +25,8 @@ PROBLEMS = (
 # Standard deviation of the noise over that of the observable's noiseless values
 LEVELS = (0.01, 0.05)
 
-# The ways in which a problem knows the noise: the standard deviations, that there is one for each
-# observable, or nothing (plain least squares, one for all)
+# The declarations of the noise in a problem: known standard deviations, one to estimate for each
+# observable, or none (plain least squares, one for all)
 WEIGHTS = ("given", "estimated", "none")
 SEEDS = 10  # number of seeds: with six problems, two levels and three weights 360 runs
 LEVEL = 0.95
@@ -76,7 +76,7 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def noisy_problem(task: Task) -> Problem:
-    """Return the library problem with noisy data, and with what it knows of the noise."""
+    """Return the library problem with noisy data and a declaration of the noise."""
     exact = library.load(task["problem"])
     noisy = library.load(task["problem"], noise=task["noise"], seed=task["seed"])
     if task["sd"] == "none":
@@ -84,7 +84,7 @@ def noisy_problem(task: Task) -> Problem:
     noise: dict[str, dict[str, float | str]] = {}
     for name in exact.model.observables:
         values = [c.series[name].values for c in exact.conditions if name in c.series]
-        # As in library.load; a problem with several experiments has one level in each.
+        # as in library.load; a problem with several experiments has a level in each
         sd = task["noise"] * float(np.std(np.concatenate(values), ddof=1))
         noise[name] = {"sd": sd if task["sd"] == "given" else "estimate"}
     return Problem(
@@ -137,7 +137,7 @@ def _scored(values: Mapping[str, float | None]) -> dict[str, float | None]:
 def _grouped(scored: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return coverage with its standard error, bias in standard errors, and spread of the scores.
 
-    Without bias, and with honest standard errors, scores have mean 0 and standard deviation 1.
+    Without bias, and with right standard errors, scores have mean 0 and standard deviation 1.
     """
     for column in ("inside", "score", "relative"):
         scored[column] = pd.to_numeric(scored[column])

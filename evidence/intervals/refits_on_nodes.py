@@ -1,7 +1,7 @@
 """Refits with one unknown held by SciPy's SLSQP on shooting nodes, for unstable trajectories.
 
-Continuity is a constraint of SLSQP. The nodes are those of the measurements and more between them,
-wherever deviations grow much along the trajectory that a refit begins from.
+Continuity is a constraint of SLSQP. The nodes lie at the measurements, and between them where
+deviations grow much along the trajectory from which a refit begins.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class RefitsOnNodes:
     def cost(
         self, index: int, value: float, vector: np.ndarray, away: float = 0.0, seed: int = 0
     ) -> float:
-        """The lowest cost with an unknown held at a value; infinite where no refit is continuous.
+        """Return the lowest cost with an unknown held; infinite where no refit is continuous.
 
-        The refit begins on nodes along the trajectory of a vector that one integration can
-        follow, with a random deviation `away` of all coordinates. The unknown is moved to its
-        value there, which opens gaps: with it moved, one integration might not reach the end.
+        The refit begins on nodes along the trajectory of a vector that a single integration can
+        follow, with a random deviation `away` of all coordinates. Moving the unknown to its value
+        there opens gaps, because a single integration at that value might not reach the end.
         """
         known = self._on_nodes(vector)
         if known is None:

@@ -29,9 +29,8 @@ class SmallSample:
     truth
         The true values of the unknowns by key.
     measured
-        Makes the measurements by column from random numbers.
-    problem
-        Makes the problem of these.
+        Returns the measurements by column from random numbers. problem Returns the problem of these
+        measurements.
     """
 
     name: str
@@ -46,7 +45,7 @@ class SmallSample:
 
 
 def _solved(right: Callable[[float, Array], Any], start: Array, times: Array) -> Array:
-    """Return the states at times, shape (states, k), the first time being that of the start."""
+    """Return the states at times, shape (states, k); the first time is that of the start."""
     span = float(times[0]), float(times[-1])
     found = solve_ivp(right, span, start, "LSODA", times, rtol=1e-9, atol=1e-9)
     return np.asarray(found.y)
@@ -159,7 +158,7 @@ def _white(rng: np.random.Generator) -> Data:
 
 
 def _correlated(rng: np.random.Generator) -> Data:
-    """Return forty values with noise that is AR(1) of 0.6."""
+    """Return forty values with AR(1) noise of coefficient 0.6."""
     times, noise = np.linspace(0.0, 12.0, 40), np.empty(40)
     noise[0] = rng.standard_normal()
     for k in range(1, 40):

@@ -1,7 +1,8 @@
-"""The campaign `small-samples`: how often intervals hold the truth where values are few.
+"""The campaign `small-samples`: the coverage of intervals from few values.
 
 Data come from SciPy and from closed forms. Each task fits some data sets of one of the problems in
-`small_sample_problems`, profiles all unknowns whose truth is known, and writes down what is right.
+`small_sample_problems`, profiles all unknowns whose truth is known, and records which intervals are
+right.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The campaign `unknown-functions`: how often bands of estimated functions hold the truth.
+"""The campaign `unknown-functions`: the coverage of bands of estimated functions.
 
 Functions of time and of a state are estimated from simulated data whose truth is known: in closed
-form, or by SciPy. Counted are the places along a function inside its band of 95 %, and where a step
-is estimated, the data sets whose profile holds the time of it.
+form, or by SciPy. The tables count the places along a function inside its band of 95 %. Where a
+step is estimated, they count the data sets whose profile holds its time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LINEAR = np.linspace(0.0, 15.0, 31)
 DAYS = np.linspace(0.0, 40.0, 41)
 RATE = 0.4  # of elimination, in the deconvolution
 NOISE = 0.3
-FROM, TO = 0.9, 9.9  # glucose where the growth law is looked at: between the data's ends
+FROM, TO = 0.9, 9.9  # glucose at which the growth law is compared, between the data's ends
 CHANGE = 15.0  # day of the step
 
 
@@ -40,7 +40,7 @@ class Unknown:
     table: Mapping[str, Any]  # of the unknown function
     make: Callable[[Mapping[str, Any], np.random.Generator], Problem]
     name: str  # of the function
-    times: Array  # at which its band is looked at
+    times: Array  # at which its band is compared
     truth: Callable[[Array], Array]  # of time, or of the argument
     of: str | None = None  # the observable that it depends on
     profiled: tuple[str, float] | None = None  # an unknown with its true value
@@ -53,7 +53,7 @@ def absorption(times: Array) -> Array:
 
 
 def amount(times: Array) -> Array:
-    """Return the amount that this input makes in one compartment, in closed form."""
+    """Return the amount in one compartment under this input, in closed form."""
     slow = (np.exp(-0.3 * times) - np.exp(-RATE * times)) / (RATE - 0.3)
     fast = (np.exp(-1.5 * times) - np.exp(-RATE * times)) / (RATE - 1.5)
     return np.asarray(10 * (slow - fast))
@@ -65,7 +65,7 @@ def smooth(times: Array) -> Array:
 
 
 def stepwise(times: Array) -> Array:
-    """Return a rate of transmission that a measure lowers at once."""
+    """Return a rate of transmission that falls in a single step."""
     return np.where(times < CHANGE, 0.5, 0.15)
 
 
@@ -133,7 +133,7 @@ def _sir(truth: str) -> Callable[[Mapping[str, Any], np.random.Generator], Probl
 
 
 def culture(inputs: Mapping[str, Any], definitions: Mapping[str, str], y: Array) -> Problem:
-    """Return the problem of a culture, with a law of growth that is estimated or written down."""
+    """Return the problem of a culture, with an estimated or a known law of growth."""
     model = Model(
         ode={"S": "-2*mu*X", "X": "mu*X"},
         observables={"glucose": "S", "biomass": "X"},
@@ -165,7 +165,7 @@ LAW: dict[str, Any] = {
 
 
 def _shaped(words: str, table: dict[str, Any]) -> Unknown:
-    # Coefficients lie at bounds, where the guide says that bands are taken by profile.
+    # coefficients lie at bounds, where the guide takes bands by profile
     return Unknown(
         f"growth after Monod, {words} and without a penalty; bands by profile",
         LAW | table,
@@ -255,7 +255,7 @@ def run(task: Task) -> Mapping[str, Any]:
             at = table[table["name"] == unknown.of]["value"].to_numpy()
             kept = (at >= FROM) & (at <= TO)
         if unknown.profiled is not None:
-            # Where the step may be, no band of one curve is meant to hold the function.
+            # near the step the band of a smooth curve does not apply
             kept = np.abs(unknown.times - unknown.profiled[1]) > 1.0
         truth = unknown.truth(at)
         inside = ((low <= truth) & (truth <= high))[kept]

@@ -1,8 +1,8 @@
-"""The campaign `unseen`: how often prediction bands of unseen runs hold new measurements.
+"""The campaign `unseen`: the coverage of prediction bands for new measurements of unseen runs.
 
 Five problems with known truths are fitted to simulated data, and a run with another input, dose,
-initial value or constant is predicted. SciPy simulates both, so that nothing of the truth comes
-from odefit. Counted are new measurements, with their own noise, inside the bands of 95 %.
+initial value or constant is predicted. SciPy simulates both, so that the truth uses no code of
+odefit. The table counts new measurements, with their own noise, inside the bands of 95 %.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Unseen:
-    """A problem, the truth of its experiments and of the run that was never measured."""
+    """A problem, and the truth of its experiments and of the unseen run."""
 
     description: str
     model: Model

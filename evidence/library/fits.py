@@ -14,7 +14,7 @@ from odefit.library import Reference
 
 AS_LOW = 1e-3  # largest relative excess of an objective that counts as the lowest one known
 
-# Residuals this small, relative to the data, count as none where the data are noiseless
+# Residuals, relative to noiseless data, below which a fit is exact
 EXACT = 1e-6
 
 

@@ -9,18 +9,20 @@ lorenz
     :func:`odefit.fit` with everything it does, "gap" the largest discontinuity, relative to the
     states.
 guesses
-    x alone over 20 Lyapunov times (1,000 data, the same spacing), from guesses that are off by up
-    to a factor, all log-uniform, with the default number of nodes and with others: how many end at
-    the lowest objective that any found (within 1 %), and median seconds of the iteration alone.
+    x alone over 20 Lyapunov times (1,000 data, the same spacing), from guesses that differ from the
+    truth by up to a factor, all log-uniform, with the default number of nodes and with others. The
+    table has the number that end within 1 % of the lowest objective of all, and median seconds of
+    the iteration alone.
 nodes
     Seconds for a Gauss-Newton iteration (a sweep over all intervals with derivatives, the condensed
-    problem, and damping) on a node at each of so many data times, and the exponent of their number.
+    problem, and damping) with a node at each of several numbers of data times, and the exponent of
+    that number.
 casadi
-    The same fit as people write it with CasADi and IPOPT: see `shooting_by_hand.py`.
+    The same fit written by hand with CasADi and IPOPT: see `shooting_by_hand.py`.
 library
     One start of multiple shooting, single shooting and transcription from the same point of every
-    problem: its guess, or several random points where it has none. Solved are those
-    within 0.1 % of the best known objective, or of 1e-8 times the data's sum of squares.
+    problem: its guess, or several random points where it has none. A start is solved within 0.1 %
+    of the best known objective, or of 1e-8 times the data's sum of squares.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from evidence.running.output import listed
 from odefit import MultiStart
 from odefit.methods.starts import guess, sample
 
-NODES = (None, 40, 80, 333, 999)  # numbers of them with 1,000 data; None for the default
+NODES = (None, 40, 80, 333, 999)  # numbers of nodes with 1,000 data; None for the default
 SAME = 1.01  # over the lowest objective
 
 # Lorenz -----------------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ def chaos(count: int, seed: int) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Followed:
-    """One iteration to its end."""
+    """The result of one iteration."""
 
     objective: float
     converged: bool
@@ -92,7 +94,7 @@ def followed(problem: odefit.Problem, method: odefit.MultipleShooting) -> Follow
 def guesses(
     count: int, seeds: int, nodes: Sequence[int | None], off: Sequence[float]
 ) -> list[list[str]]:
-    """Return success of x alone by the guess and the number of nodes."""
+    """Return the success with x alone by guess and number of nodes."""
     found: dict[tuple[int | None, float], list[Followed]] = {}
     for factor in off:
         for seed in range(seeds):
@@ -126,7 +128,7 @@ def guesses(
 
 
 def growth(chosen: Sequence[int], repeats: int) -> tuple[list[list[str]], str]:
-    """Return seconds against the number of nodes, and the exponent in words."""
+    """Return seconds by the number of nodes, and a sentence on the exponent."""
     rows, spent = [], []
     for count in chosen:
         problem = lorenz(count + 1, 0)
@@ -168,7 +170,7 @@ def solved(name: str, problem: odefit.Problem, objective: float) -> bool:
 
 
 def on_library(name: str, points: int, limit: float) -> list[Any]:
-    """Return the number of points of a problem, and by method how many are solved, and seconds."""
+    """Return the number of points of a problem, and by method the number solved and seconds."""
     problem = odefit.library.load(name)
     given = guess(problem)
     starts = sample(problem, 0, points, 0) if given is None else given[None]

@@ -29,7 +29,7 @@ def lorenz(
     first: Sequence[float] = GUESS,
     spacing: float = SPACING,
 ) -> odefit.Problem:
-    """So many data on the attractor, with 10 % noise."""
+    """Return this number of data on the attractor, with 10 % noise."""
 
     def slope(t: float, u: Array) -> list[float]:
         s, r, b = TRUTH
@@ -62,7 +62,7 @@ class Fitted:
 
 
 def fitted(problem: odefit.Problem, method: Any, limit: float | None = None) -> Fitted:
-    """One fit, without other processes."""
+    """Fit in this process alone."""
     began = time.process_time()
     result = odefit.fit(problem, method, jobs=1, time_limit=limit)
     return Fitted(result, time.process_time() - began)

@@ -1,7 +1,7 @@
 """The runs of the campaign `multiple-shooting`: three examples, their settings and their data.
 
-After section 4 of Carbonell, Iturria-Medina and Jimenez, whose numbers the text has lost: what is
-chosen here is chosen by us, and the campaign is no reproduction of their tables.
+After section 4 of Carbonell, Iturria-Medina and Jimenez, whose text lacks its numbers: we chose the
+settings here, and the campaign does not reproduce their tables.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from evidence.running.campaign import Option, Task
 from odefit import Failure, ForwardMap, InputError, Problem, library
 from odefit.common.arrays import Array
 
-# Largest component of a step, relative to the sizes of unknowns and states, that counts as none:
-# well below the least relative standard error that is compared, 4e-4
+# Largest negligible component of a step, relative to the sizes of unknowns and states: well below
+# the smallest relative standard error that is compared, 4e-4
 TOLERANCE = 1e-6
 ITERATIONS = 50  # largest number of Gauss-Newton steps, as in the paper's third example
 
@@ -27,7 +27,7 @@ BATCHES, REALIZATIONS = 20, 50
 
 # Number of blocks of realizations of Rikitake, which has one distribution of times
 RIKITAKE_BLOCKS = 2
-PART = 5  # divisor of the number of realizations where 1000 fits would say no more
+PART = 5  # divisor of the number of realizations where 1000 fits would add nothing
 
 # Standard deviations and numbers of times of Henon-Heiles, which are combined
 NOISE, SIZES = (0.01, 0.05, 0.1), (100, 200, 400)
@@ -54,10 +54,10 @@ class Example:
     end: float  # end, noise, size: Interval from 0, standard deviation, number of times
     noise: float
     size: int
-    nodes: int  # 0 for as many as the method chooses
-    # Where those of the library would cut off starts or estimates
+    nodes: int  # 0 for the method's own choice
+    # Replace the library's bounds where these would cut off starts or estimates
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    # Whether the optimum next to the truth is searched, for estimates to be compared with
+    # Whether the optimum next to the truth is searched, as a reference for estimates
     searched: bool = False
 
 
@@ -196,7 +196,7 @@ class Data:
     """The data sets of a task: one distribution of times, noise for each realization.
 
     The same random numbers come at every level of noise, with any method and any nodes: columns of
-    a table differ in nothing else.
+    a table differ in method and nodes alone.
     """
 
     def __init__(self, task: Task) -> None:
@@ -225,7 +225,7 @@ class Data:
         self.exact = _simulated(timed, self.true)
 
     def problem(self, realization: int) -> Problem:
-        """Return the problem with fresh noise, whose standard deviation it knows."""
+        """Return the problem with new noise of known standard deviation."""
         draws = self.draws(realization)
         data = {name: column + self._noise * draws[name] for name, column in self.exact.items()}
         noise = {name: {"sd": self._noise} for name in self.exact}

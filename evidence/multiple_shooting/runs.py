@@ -1,4 +1,4 @@
-"""The runs of the campaign `multiple-shooting`: what is measured of each data set."""
+"""The runs of the campaign `multiple-shooting`: the measurements on each data set."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from odefit.common.arrays import Array
 from odefit.methods.multiple_shooting import History
 from odefit.methods.shooting.node_evaluation import evaluate_nodes
 
-# Weighted sums of squares so close to each other are the same: the data cannot tell any two
-# estimates apart that differ by less than 3.84 (95 %)
+# Difference of weighted sums of squares that is ignored: the data cannot distinguish estimates that
+# differ by less than 3.84 (95 %)
 SAME = 0.1
 
 
@@ -27,9 +27,9 @@ def run(task: Task) -> Mapping[str, Any]:
 
     ``unknowns`` and ``true``, their keys and values; ``fits``, for each realization ``converged``;
     ``right``: converged, and to a sum of squares as low as ``reference``, that of the optimum next
-    to the truth, or of the truth itself where that optimum is not searched; ``steps`` of Gauss-
-    Newton (evaluations of single shooting); ``seconds`` of processor time; ``objective``;
-    ``estimate``, ``errors`` (standard errors, of what has converged); ``message``; ``warnings``.
+    to the truth, or of the truth where that optimum is not searched; ``steps`` of Gauss- Newton
+    (evaluations of single shooting); ``seconds`` of processor time; ``objective``; ``estimate``,
+    ``errors`` (standard errors of converged fits); ``message``; ``warnings``.
     """
     data = Data(task)
     problem = data.problem(task["first"])
@@ -44,7 +44,7 @@ def run(task: Task) -> Mapping[str, Any]:
 def _fitted(task: Task, data: Data, number: int) -> Mapping[str, Any]:
     problem = data.problem(number)
     start = data.start(problem, number)
-    # The workers of a campaign have no one to read warnings: they belong to the result.
+    # nobody reads the warnings of workers, so they are part of the result
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         began = time.process_time()
@@ -88,7 +88,7 @@ def _by_multiple_shooting(
     errors = _errors(problem, history) if history.converged else None
     return {
         "converged": history.converged,
-        # The last entry is the step that was too small to be taken.
+        # the last entry is the step that was too small to be taken
         "steps": len(history.iterations) - 1,
         "objective": history.objective,
         "estimate": history.vector,
@@ -102,7 +102,7 @@ def _errors(problem: Problem, history: History) -> Array | None:
     found = evaluate_nodes(problem, history.vector, history.nodes())
     if isinstance(found, Failure):
         return None
-    # Only what the problem knows of the noise is asked of the forward map.
+    # the forward map gives only the problem's declaration of the noise
     return assess_uncertainty(ForwardMap(problem), history.vector, found[0]).standard_errors
 
 

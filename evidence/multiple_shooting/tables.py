@@ -15,7 +15,7 @@ from evidence.running.campaign import Record
 from evidence.running.panels import legend
 from odefit.reporting.figures.style import DATA, MODEL, dress, new_figure, plain_style
 
-# What is the same in all fits of a row; 0 nodes stand for as many as the method chooses
+# The settings shared by all fits of a row; 0 nodes mean the method's own choice
 SETTING = ("noise", "size", "end", "states", "nodes", "integrator")
 FIT = (*SETTING, "batch", "realization")
 LOCAL = "local-linearization"
@@ -71,9 +71,9 @@ def frames(records: Sequence[Record]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def reached(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return how many fits converged, how many of them to the optimum, and in how many steps.
+    """Return the numbers of fits that converged, and to the optimum, and of their steps.
 
-    Steps are those of fits that converged; evaluations of single shooting.
+    Steps are those of converged fits; evaluations of single shooting.
     """
     rows = []
     for setting, part in fits.groupby([*SETTING], sort=False):
@@ -96,9 +96,9 @@ def quality(estimates: pd.DataFrame) -> pd.DataFrame:
     """Return average, bias and spread of the estimates beside the standard errors reported.
 
     ``average``, ``sd of averages``: averages within batches, then over the batches. ``bias``: in
-    its own standard errors, so that without bias it is a standard normal number. ``sd``: of the
-    estimates within batches; ``standard error``: root mean square of those reported; ``ratio``:
-    of the two, known to 1 / sqrt(2 fits).
+    its own standard errors, a standard normal number without bias. ``sd``: of the estimates within
+    batches; ``standard error``: root mean square of the reported standard errors; ``ratio``: of the
+    two, known to 1 / sqrt(2 fits).
     """
     rows = []
     for group, part in estimates.groupby([*SETTING, "unknown"], sort=False):
@@ -166,13 +166,13 @@ def integrators(fits: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
 
 
 def warned(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return how often Python warnings occurred, and in which setting."""
+    """Return the number of Python warnings by setting."""
     each = fits.explode("warnings").dropna(subset="warnings")
     columns = ["example", *SETTING, "warnings"]
     return each.groupby(columns, sort=False).size().rename("fits").reset_index()
 
 
-BAND = 0.05  # largest relative difference of standard deviation and standard error that is aimed at
+BAND = 0.05  # target of the relative difference of standard deviation and standard error
 
 
 def figures(records: Sequence[Record]) -> Mapping[str, Figure]:

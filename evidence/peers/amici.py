@@ -1,7 +1,7 @@
-"""AMICI and pyPESTO in a Python of their own: scripts that read a PEtab problem and print JSON.
+"""AMICI and pyPESTO in a separate Python: scripts that read a PEtab problem and print JSON.
 
 Each script begins with the arguments of its process: the problem's YAML file, the folder of the
-compiled model, its name, and what the script itself takes.
+compiled model, its name, and the script's own arguments.
 """
 
 from __future__ import annotations
@@ -131,5 +131,5 @@ def by_amici(
 
 
 def problem_folders(folder: str, models: tuple[str, ...]) -> list[str]:
-    """Return the names of the problems in a folder, or those that are chosen."""
+    """Return the names of the chosen problems in a folder, or of all."""
     return list(models) or sorted(p.name for p in Path(folder).iterdir() if p.is_dir())

@@ -2,7 +2,7 @@
 
 Nothing here comes from odefit. The problem is the plain mapping of the format, data in place; its
 expressions are read by Python's own parser, trajectories come from ``odeint``, likelihoods from
-``scipy.stats``. What is known: states, inputs of steps, events at given or estimated times, several
+``scipy.stats``. It supports states, inputs of steps, events at given or estimated times, several
 experiments; no noise model, normal and log-normal noise with standard deviations that are given,
 relative or estimated, values below a limit, Student's t, counts.
 """
@@ -24,7 +24,7 @@ from scipy.integrate import ODEintWarning, odeint, solve_ivp
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
-Event = tuple[float, Mapping[str, CodeType]]  # time, and what is assigned
+Event = tuple[float, Mapping[str, CodeType]]  # time, and assignments
 RELATIVE, ABSOLUTE = 1e-11, 1e-13  # tolerances of the integration
 
 STUDENT_DEGREES = 4.0
@@ -43,7 +43,7 @@ FUNCTIONS = {
 
 
 def compiled(text: str) -> CodeType:
-    """An expression, by Python's own parser; the texts are those of our own grammar."""
+    """Return an expression compiled by Python's own parser; the texts follow our own grammar."""
     return compile(text.replace("^", "**").strip(), text, "eval")
 
 
@@ -56,21 +56,21 @@ def expression(given: float | str) -> CodeType:
 
 
 class Input:
-    """A known function of time, constant from each value of a column to the next."""
+    """A known function of time, constant from each row of a column to the next."""
 
     def __init__(self, pairs: Sequence[tuple[float, float]]) -> None:
         table = np.array(sorted(pairs), float)
         self.knots, self._values = table[:, 0], table[:, 1]
 
     def __call__(self, inside: float) -> float:
-        """The value in the piece that has the time `inside`."""
+        """Return the value in the piece that contains the time `inside`."""
         k = int(np.searchsorted(self.knots, inside, side="right")) - 1
         return float(self._values[max(k, 0)])
 
 
 @dataclass(frozen=True)
 class Series:
-    """What was measured of one observable: rows of the sorted times, and values."""
+    """The measurements of one observable: rows of the sorted times, and values."""
 
     rows: NDArray[np.intp]
     values: Array
@@ -113,11 +113,12 @@ class Run:
 
 
 class ByHand:
-    """A problem, from the mapping of its format.
+    """A problem from the mapping of its format.
 
     `switches` are times at which comparisons of `t` in the equations change: no step of the
     integration crosses them. `absolute` is the absolute tolerance of the states. With `insistent`,
-    Radau's method integrates where LSODA gives up; a search does without, as it may take long.
+    Radau's method integrates where LSODA gives up; a search does not use it, because it may take
+    long.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class ByHand:
         return names
 
     def predicted(self, run: Run, values: Values) -> dict[str, Array]:
-        """Everything that has a name at the times of an experiment, each of shape (times,)."""
+        """Return all named quantities at the times of an experiment, each of shape (times,)."""
         names = self._names(run, values)
         x = np.array(
             [names[s] if run.initial[s] is None else value(run.initial[s], names)  # type: ignore[arg-type]
@@ -179,7 +180,7 @@ class ByHand:
     def _after(
         self, run: Run, events: Sequence[Event], names: dict[str, Any], x: Array, t: float
     ) -> Array:
-        """The states after the events of a time; what they assign to constants goes to `names`."""
+        """Return the states after the events of a time; assignments to constants change `names`."""
         for at, assign in events:
             if at != t:
                 continue
@@ -198,9 +199,9 @@ class ByHand:
     def _integrated(
         self, run: Run, names: Mapping[str, Any], x: Array, first: float, times: Sequence[float]
     ) -> Array:
-        """The states at times of a piece without breaks, shape (times, states)."""
+        """Return the states at times of a piece without breaks, shape (times, states)."""
         inside = 0.5 * (first + times[-1])
-        # A comparison of the time is that of the piece of the trajectory.
+        # comparisons of the time are evaluated inside the piece
         known = {**FUNCTIONS, **names, "inside": inside}
         slopes = eval(self._slopes, {"__builtins__": {}, **known})  # noqa: S307
         inputs = list(run.inputs.values())
@@ -232,7 +233,7 @@ class ByHand:
         return np.asarray(curve[1:])
 
     def cost(self, values: Values) -> float:
-        """-2 log L with all constants, or the sum of squares where no noise is given."""
+        """Return -2 log L with all constants, or the sum of squares without declared noise."""
         total = 0.0
         for run in self.runs:
             seen, names = self.predicted(run, values), self._names(run, values)
@@ -266,9 +267,9 @@ class ByHand:
         return -2 * float(np.sum(np.where(measured <= limit, below, density)))
 
     def residuals(self, values: Values) -> Array:
-        """Numbers whose squares add up to the cost, but for a constant.
+        """Return residuals whose squares add up to the cost, except for a constant.
 
-        Of an estimated standard deviation, which is constant, the residuals stay as they are.
+        An estimated constant standard deviation leaves the residuals unscaled.
         """
         found = []
         for run in self.runs:

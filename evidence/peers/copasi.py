@@ -1,13 +1,13 @@
 """The campaign's comparison with COPASI: scatter search, then Levenberg and Marquardt's method.
 
-How a problem is stated is told in `automatic_copasi_model`. Settings of both methods are COPASI's
-own, but that the first ends at two thirds of the time limit; the integration has the tolerances of
-all peers. Weights are those of the package where standard deviations are given. COPASI fits none:
-where they are estimated, it is told those that the published values imply, the best ones beside the
-published trajectories, which is more than any other method is told. It then fits all unknowns but
-those of the noise alone. What it finds is judged with the unknowns of the noise at their optimum,
-which odefit finds beside the time limit with all others held where COPASI has left them. An unknown
-of both, model and noise, such as a scale that multiplies both, is free in that last step too.
+`copasi_model` describes the statement of a problem. Settings of both methods are COPASI's own,
+except that the first ends at two thirds of the time limit; the integration has the tolerances of
+all peers. Weights are those of the package where standard deviations are given. COPASI fits no
+standard deviations. Where they are estimated, it receives the best ones beside the published
+trajectories, more than any other method receives. It then fits all unknowns except those of the
+noise alone. Its answer is judged with the unknowns of the noise at their optimum, which odefit
+finds outside the time limit with all others held at COPASI's values. An unknown of both model and
+noise, for example a scale that multiplies both, is free in that last step too.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from odefit.expressions.algebras import NUMPY
 from odefit.problem.binding import bound_value
 from odefit.simulation import Evaluation
 
-# What is run, one after the other, each from where the last one ended
+# The methods in sequence, each from the end of the last
 METHODS = ("Scatter Search", "Levenberg - Marquardt")
 
-# The most of the time limit for the first: the second is what finds the optimum it is near
+# Share of the time limit for the first method; the second finds the optimum near its end
 GLOBAL_SHARE = 2 / 3
 
 # Largest relative difference between COPASI's sum of squares and odefit's at the same unknowns
 SAME = 1e-3
-ROUNDING = 1e-9  # what of the sum of squares of the data no difference counts below
+ROUNDING = 1e-9  # share of the data's sum of squares below which a difference is ignored
 NOISE_EVALUATIONS = 200  # largest number of evaluations in the search for the unknowns of the noise
 
 
 def copasi(problem: Problem, seed: int, limit: float, reference: Array | None = None) -> Found:
-    """Fit by COPASI; what it has found at the time limit is the answer there."""
+    """Fit by COPASI; at the time limit its best point is the answer."""
     try:
         import basico  # noqa: F401 - the message comes before anything is done
     except ImportError:
@@ -83,7 +83,7 @@ def copasi(problem: Problem, seed: int, limit: float, reference: Array | None = 
 def weights_told(problem: Problem, reference: Array | None) -> Deviations:
     """Return the standard deviation of each measurement, by experiment and observable."""
     if not estimates_noise(problem):
-        vector = np.ones(len(problem.unknowns))  # nothing depends on it
+        vector = np.ones(len(problem.unknowns))  # no residual depends on it
         found = []
         for condition in problem.conditions:
             known = {
@@ -103,7 +103,7 @@ def weights_told(problem: Problem, reference: Array | None) -> Deviations:
 
 
 def check_same(model: CopasiModel, problem: Problem, sds: Deviations, vector: Array) -> None:
-    """Refuse a problem that COPASI understands as another one."""
+    """Refuse a problem whose sum of squares differs in COPASI."""
     squares = size = 0.0
     stated = Script(problem, lambda: None).statements(vector)
     for parts, own in zip(stated, sds, strict=True):
@@ -119,7 +119,7 @@ def check_same(model: CopasiModel, problem: Problem, sds: Deviations, vector: Ar
 
 
 def with_best_noise(problem: Problem, vector: Array) -> Array:
-    """Return the unknowns with those of the noise at their optimum, all others as they are."""
+    """Return the unknowns with those of the noise at their optimum, all others unchanged."""
     free = noise_unknowns(problem)
     vector = np.clip(vector, problem.lower, problem.upper)
     if not free:

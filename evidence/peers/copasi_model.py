@@ -1,15 +1,15 @@
 """A problem as COPASI's model, with its parameter estimation task.
 
 States become global quantities of type "ode", observables assignments on the scale of their
-transform. Unknowns are fit items: the quantities that they are, or quantities of their own where
-several have their value. Each experiment of the problem is one of COPASI's, of type time course; it
-sets one independent quantity, its number, and everything that differs between experiments
-(constants, initial values, times and assignments of events, inputs) is an expression that asks for
-it. Known inputs are their polynomials piece by piece; events happen just after their times, because
-a measurement there sees the values before.
+transform. Unknowns are fit items: their quantities, or separate quantities where several have their
+value. Each experiment of the problem is one of COPASI's, of type time course; it sets one
+independent quantity, its number. Everything that differs between experiments (constants, initial
+values, times and assignments of events, inputs) is an expression in this number. Known inputs are
+piecewise polynomials; events happen just after their times, because a measurement there has the
+values before.
 
-COPASI has one weight for a column. A series with several standard deviations is as many columns
-of the same observable, each with the values that have one of them.
+COPASI has one weight for a column. A series with several standard deviations has a column of the
+same observable for each of them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from odefit.problem.experiment import Input
 
 Deviations = Sequence[dict[str, Array]]
 
-# How long after its time an event happens, relative to the time of the last measurement
+# Delay of an event after its time, relative to the time of the last measurement
 AFTER = 1e-9
-AFTER_OF_GAP = 1e-6  # the most of it, relative to the time until the next measurement or event
-NEVER = 1e300  # the time of an event that an experiment does not have
-NUMBER = "experiment_number"  # the quantity that says which experiment it is: 1, 2, and so on
+AFTER_OF_GAP = 1e-6  # largest delay, relative to the time until the next measurement or event
+NEVER = 1e300  # the time of an event that is not in an experiment
+NUMBER = "experiment_number"  # the number of the experiment: 1, 2, and so on
 
 
 class CopasiModel:
@@ -59,7 +59,7 @@ class CopasiModel:
         if len(self._conditions) > 1:
             basico.add_parameter(NUMBER, type="fixed", initial_value=1.0)
         self._shift = self._differing("shift", [_number(-c.t0) for c in self._conditions])
-        # An expression is understood once all that it names is there.
+        # COPASI accepts an expression only after all quantities that it names exist
         for name in (*self._conditions[0].scalars, *problem.model.ode):
             kind = "ode" if name in problem.model.ode else "fixed"
             basico.add_parameter(_safe(name), type=kind, initial_value=1.0)
@@ -79,13 +79,13 @@ class CopasiModel:
 
     @property
     def unknowns(self) -> list[int]:
-        """The unknowns that COPASI fits; no others come in anywhere but in the weights."""
+        """The unknowns that COPASI fits; others occur in weights alone."""
         return sorted(self._items)
 
     # Quantities -----------------------------------------------------------------------------------
 
     def _claim(self) -> None:
-        """Find for each unknown that acts on what is observed the quantity that is its fit item."""
+        """Find the fit item's quantity of each unknown that acts on an observable."""
         import basico
 
         acting = _acting(self._problem)
@@ -103,7 +103,7 @@ class CopasiModel:
             basico.add_parameter(self._items[unknown], type="fixed", initial_value=1.0)
 
     def _set_initial(self, name: str, bounds: Sequence[Any]) -> None:
-        """Set the initial value of a quantity in each experiment, but for a fit item's."""
+        """Set the initial value of a quantity in each experiment, except that of a fit item."""
         import basico
 
         first = bounds[0]
@@ -122,11 +122,11 @@ class CopasiModel:
             return self._text(bound, initial=True)
         if isinstance(bound, float):
             return _number(bound)
-        item = self._items.get(bound)  # an unknown of the noise alone has none
+        item = self._items.get(bound)  # an unknown of the noise alone has no quantity
         return "1.0" if item is None else f"{{Values[{item}].InitialValue}}"
 
     def _differing(self, name: str, texts: Sequence[str]) -> str:
-        """Return a number of each experiment as a text: a quantity where they differ."""
+        """Return the numbers of the experiments as a text: a quantity where they differ."""
         import basico
 
         if len(set(texts)) == 1:
@@ -137,7 +137,7 @@ class CopasiModel:
 
     @staticmethod
     def _by_experiment(texts: Sequence[str], *, initial: bool = False) -> str:
-        """Return an expression that has the value of each experiment's."""
+        """Return an expression with the value of each experiment's expression."""
         if len(set(texts)) == 1:
             return texts[0]
         number = f"{{Values[{NUMBER}]{'.InitialValue' if initial else ''}}}"
@@ -225,7 +225,7 @@ class CopasiModel:
             basico.add_experiment(name, table, data_dir=folder)
             experiment = basico.get_experiment(name)
             experiment.setNormalizeWeightsPerExperiment(False)
-            # A weight equal to COPASI's own is not kept but follows it: its own comes first.
+            # A weight equal to COPASI's own is not stored, so COPASI computes its own first.
             experiment.calculateWeights()
             experiments.compile(container)
             for column, weight in enumerate(weights, start=first):
@@ -305,7 +305,7 @@ class CopasiModel:
 
 
 def _acting(problem: Problem) -> set[int]:
-    """Return the unknowns on which anything that is measured may depend, noise aside."""
+    """Return the unknowns on which a measured quantity may depend, without those of the noise."""
     found: set[int] = set()
     for condition in problem.conditions:
         expressions = [
@@ -322,7 +322,7 @@ def _acting(problem: Problem) -> set[int]:
 
 
 def _middle(problem: Problem) -> Array:
-    """Return the middles of the bounds, shape (n,); one where there is none."""
+    """Return the middles of the bounds, shape (n,); 1 without bounds."""
     with np.errstate(invalid="ignore"):
         middle = 0.5 * (problem.lower + problem.upper)
     return np.where(np.isfinite(middle), middle, 1.0)
@@ -331,7 +331,7 @@ def _middle(problem: Problem) -> Array:
 def _columns(
     problem: Problem, condition: Condition, name: str, sds: Array
 ) -> list[tuple[float, Array]]:
-    """Return a standard deviation and a column for each of those that a series has.
+    """Return a column for each standard deviation of a series.
 
     Values at the same time are replicates, and stand in different columns too.
     """
@@ -354,7 +354,7 @@ def _columns(
 
 
 def _events(condition: Condition) -> list[tuple[float, dict[str, Expression]]]:
-    """Return the events before the last measurement, with COPASI's times; none at the same time."""
+    """Return the events before the last measurement, with distinct times for COPASI."""
     found: list[tuple[float, dict[str, Expression]]] = []
     span = condition.times[-1] - condition.t0
     for at, assigned in condition.events:
@@ -377,7 +377,7 @@ def _events(condition: Condition) -> list[tuple[float, dict[str, Expression]]]:
 
 
 def _safe(name: str) -> str:
-    """Return a name that COPASI cannot take for a function, a constant or a keyword."""
+    """Return a name that is no function, constant or keyword of COPASI."""
     return f"q_{name}"
 
 
@@ -387,7 +387,7 @@ def _number(value: float) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return an expression as events take it, without braces."""
+    """Return an expression in the form for events, without braces."""
     return text.replace("{", "").replace("}", "")
 
 

@@ -1,4 +1,4 @@
-"""CVODES through CasADi with sensitivities at the data times: three ways to get them."""
+"""CVODES through CasADi with sensitivities at the data times, in three ways."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from evidence.speed.scaled_cases import RTOL, Case
 
 
 def casadi_model(c: Case, x: Any, u: Any) -> Any:
-    """Slopes of the scaled states `x` at scaled unknowns `u`."""
+    """Return slopes of the scaled states `x` at scaled unknowns `u`."""
     rates = [u[j] * float(c.point[j]) for j in range(c.written.rates)]
     states = [x[i] * float(s) for i, s in enumerate(c.sizes)]
     return ca.vertcat(*c.written.rhs(states, rates)) / ca.DM(c.sizes)
 
 
 def casadi_integrator(c: Case, options: dict[str, Any]) -> Any:
-    """The integrator of the scaled states, outputs at the data times."""
+    """Return the integrator of the scaled states, with outputs at the data times."""
     x, u = ca.SX.sym("x", len(c.sizes)), ca.SX.sym("u", len(c.point))
     return ca.integrator(
         "F",
@@ -77,7 +77,7 @@ def casadi_forward(c: Case, options: dict[str, Any]) -> Callable[[Array], Array]
 
 
 def casadi_augmented(c: Case, options: dict[str, Any]) -> Callable[[Array], Array]:
-    """The variational equations written out in SX, and integrated with the states."""
+    """Return the integrator of states with the variational equations written out in SX."""
     n, m, k = len(c.sizes), len(c.point), len(c.times)
     x, u, S = ca.SX.sym("x", n), ca.SX.sym("u", m), ca.SX.sym("S", n, m)
     f = casadi_model(c, x, u)

@@ -1,20 +1,20 @@
-"""One fit in a process of its own: `whole_fit.py` starts it and reads what it prints as JSON.
+"""One fit in a separate process: `whole_fit.py` starts it and reads what it prints as JSON.
 
     python evidence/peers/fit_in_process.py TOOL PROBLEM SEED
     python evidence/peers/fit_in_process.py check PROBLEM VALUES
 
 odefit
-    Two fits, so that it shows where the time of the command line goes: imports, the first fit, and
-    the same once more, when everything is loaded that is loaded on first use.
+    Two fits, to divide the time of the command line: imports, the first fit, and a second fit with
+    all modules loaded.
 by-hand
-    What people write: the right-hand side as a Python function, `solve_ivp`, `least_squares` with
+    A typical script: the right-hand side as a Python function, `solve_ivp`, `least_squares` with
     bounds and its finite-difference Jacobian, ten random starts uniform in the bounds.
 scatter-search, levenberg-marquardt
-    COPASI's methods from one and from ten random starts, everything left at its defaults but that
-    every measurement has weight 1; it draws the starts itself, and takes no seed for them.
+    COPASI's methods from one and from ten random starts, all settings at their defaults except
+    weight 1 for every measurement. COPASI draws the starts itself, without a seed.
 
-"aside" are the seconds in which another program is told the problem, and odefit is imported for it:
-they are not the other program's.
+"aside" are the seconds to state the problem for another program and to import odefit for it; they
+do not count as the other program's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The campaign's comparison with SciPy: a script such as people write for their model.
+"""The campaign's comparison with SciPy: a typical hand-written script.
 
 `least_squares` has the bounds and takes finite differences, in log10 coordinates where the problem
 asks for them. It begins at the same start values as the package, one after the other; the best end
 counts. Where standard deviations depend on unknowns, each adds a residual sqrt(2 (log sd + 25)) to
-that of its measurement: half the sum of squares is then the negative log-likelihood, but for a
+that of its measurement. Half the sum of squares is then the negative log-likelihood, except for a
 constant (A. Raue et al., Lessons learned from quantitative dynamical modeling in systems biology,
 2013, do so). That serves SciPy better than its `minimize` by L-BFGS-B on the negative
 log-likelihood: in 30 s and from the same starts it reached more on six of the seven published
@@ -28,8 +28,8 @@ from odefit.methods.starts import sample
 
 STARTS = 10  # the number of starts
 STEP = 1e-6  # relative step of the finite differences, for integrations with a tolerance of 1e-9
-LOG_SHIFT = 25.0  # what is added to the logarithms of standard deviations, so that they have a root
-SMALLEST = 1e-12  # the lower bound of a standard deviation that has none of its own
+LOG_SHIFT = 25.0  # added to logarithms of standard deviations, so that they have a root
+SMALLEST = 1e-12  # the lower bound of a standard deviation without one
 
 
 class _Late(Exception):  # noqa: N818 - no error
@@ -37,7 +37,7 @@ class _Late(Exception):  # noqa: N818 - no error
 
 
 def by_hand(problem: Problem, seed: int, limit: float) -> Found:
-    """Fit from ten starts, or from as many as the time limit allows."""
+    """Fit from ten starts, or fewer at the time limit."""
     check_stated(problem)
     deadline = time.monotonic() + limit
     best: list[tuple[float, Array]] = []
@@ -92,7 +92,7 @@ def with_noise(script: Script, vector: Array) -> Array:
 class Coordinates:
     """The coordinates of the search: natural units, or log10 where the problem asks for it.
 
-    Logarithms count from one at the lower bound, so that a relative step is never a tiny one.
+    Logarithms are 1 at the lower bound, so that a relative step is never tiny.
     """
 
     def __init__(self, problem: Problem) -> None:

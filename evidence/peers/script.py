@@ -1,9 +1,9 @@
-"""A model as Python functions with `solve_ivp`, and the likelihood of its data: a script by hand.
+"""A hand-written script: a model as Python functions with `solve_ivp`, and its likelihood.
 
 The right-hand side is a Python function with the model's own equations; `solve_ivp` integrates it
 with LSODA from event to event, experiment by experiment. The likelihood is odefit's own: residuals
-are taken on the scale of the transform, divided by standard deviations that are given, estimated
-or expressions; the density is that of the measurement itself, not of its logarithm.
+are taken on the scale of the transform, divided by standard deviations that are given, estimated or
+expressions; the density is that of the measurement, not of its logarithm.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Statement:
 
     @property
     def residuals(self) -> Array:
-        """Differences over standard deviations, large where they are no numbers, shape (n,)."""
+        """Return differences over standard deviations, large if not finite, shape (n,)."""
         with np.errstate(all="ignore"):
             found = self.differences / self.sds
         return np.where(np.isfinite(found), found, LARGE)
@@ -81,7 +81,7 @@ class Script:
         )
 
     def _log_slopes(self, condition: Condition, name: str) -> float:
-        """Return what a transform adds to the log-likelihood: its slope at each measurement."""
+        """Return a transform's terms of the log-likelihood: its log slope at each measurement."""
         transform = self._transform(name)
         if transform is None:
             return 0.0
@@ -100,7 +100,7 @@ class Script:
         return self.offset - 0.5 * float(residuals @ residuals) - logs - constant
 
     def residuals(self, vector: Array) -> Array:
-        """Return the weighted residuals, those of an integration that fails large."""
+        """Return the weighted residuals; those of a failed integration are large."""
         stated = self.statements(vector)
         return np.concatenate([s.residuals for parts in stated for s in parts.values()])
 
@@ -145,7 +145,7 @@ class Script:
     def _trajectory(
         self, condition: Condition, vector: Array, inputs: Mapping[str, Callable[[Any], Any]]
     ) -> dict[str, Array] | None:
-        """Return the states, and what else events change, at the data times; None for a failure."""
+        """Return the states and changed constants at the data times; None for a failure."""
         scalars = self._values(condition.scalars, condition, vector)
         initial = self._values(condition.initial, condition, vector)
         y = np.array([initial[s] for s in self._states])
@@ -159,7 +159,7 @@ class Script:
         stops = [e for e, _ in condition.events if e < times[-1]]
         first = 0
         for stop, event in [*zip(stops, condition.events, strict=False), (times[-1], None)]:
-            # A measurement at the time of an event sees the values before it.
+            # A measurement at the time of an event has the values before it.
             last = int(np.searchsorted(times, stop, side="right"))
             if stop > t:
                 at = np.unique([*times[first:last], stop])
@@ -205,18 +205,18 @@ def _python(expression: Expression) -> str:
 
 
 def _name(name: str) -> str:
-    """Return a name of the model as Python can have it: not ``lambda``, for instance."""
+    """Return a valid Python name for a name of the model, such as ``lambda``."""
     return f"{name}__" if keyword.iskeyword(name) else name
 
 
 def _function(
     arguments: tuple[str, ...], lines: list[str], value: str, check: Callable[[], None]
 ) -> Any:
-    """Return a function that is written as text: what the author of a script would type."""
+    """Return a function from its text, as the author of a script would type it."""
     body = "\n".join(f"    {line}" for line in [*lines, f"return {value}"])
     names: dict[str, Any] = {n: getattr(math, n) for n in dir(math) if not n.startswith("_")}
     names |= {"abs": abs, "min": min, "max": max, "check_": check}
-    # The text comes from the package's own parser, which knows no other names.
+    # the text comes from the package's own parser, which accepts no other names
     exec(f"def function({', '.join(arguments)}):\n{body}", names)  # noqa: S102
     return names["function"]
 

@@ -1,14 +1,14 @@
 """Multiple shooting by hand with CasADi and IPOPT, beside odefit: part of `chaos.py`.
 
-The same fit as people write it with CasADi and IPOPT, after the example ``sysid.py`` of
-CasADi's documentation: states at all data times and parameters as variables, a function of an
-interval by fixed RK4 steps (as few as are accurate to 1e-6, expanded to scalar operations and
-mapped over the intervals), sum of squares, gaps as equations; the Hessian of Gauss and Newton,
-the exact one, or L-BFGS. "odefit, same start" has the same nodes (every data time) that begin
-at the data, no relaxation; "odefit" is the default. Seconds are those from the problem to
-the answer: for CasADi building its functions and solving, for odefit all of
-:func:`odefit.fit`, with standard errors and so on; the smallest of the repetitions, so that
-odefit finds its compiled model again. "Error" is the largest relative error of a parameter.
+The same fit written by hand with CasADi and IPOPT, after the example ``sysid.py`` of CasADi's
+documentation: states at all data times and parameters as variables, a function of an interval by
+fixed RK4 steps (the fewest that are accurate to 1e-6, expanded to scalar operations and mapped over
+the intervals), sum of squares, gaps as equations; the Hessian of Gauss and Newton, the exact one,
+or L-BFGS. "odefit, same start" has the same nodes (every data time), which begin at the data, and
+no relaxation; "odefit" is the default. Seconds run from the problem to the answer. For CasADi they
+include building its functions and solving; for odefit all of :func:`odefit.fit`, with standard
+errors. The smallest of the repetitions is shown, so that odefit reuses its compiled model. "Error"
+is the largest relative error of a parameter.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ACCURACY = 1e-6  # of an interval by RK4, relative to the states
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, and what CasADi needs to know of it."""
+    """A problem, and its equations for CasADi."""
 
     name: str
     problem: odefit.Problem
@@ -92,7 +92,7 @@ def _known(name: str) -> Mapping[str, float]:
 
 
 def data_nodes(problem: odefit.Problem) -> Array:
-    """States at the data times, shape (times, N): measured, or the guess of the initial value."""
+    """Return states at the data times, shape (times, N): measured, or initial guesses."""
     condition = problem.conditions[0]
     first = _guess(problem)
     columns = []
@@ -109,7 +109,7 @@ def _guess(problem: odefit.Problem) -> dict[str, float]:
 
 
 def stepper(case: Case, steps: int) -> casadi.Function:
-    """An interval of a given length by so many RK4 steps, in scalar operations."""
+    """Return an interval of a given length by this number of RK4 steps, in scalar operations."""
     n, m = len(case.problem.model.states), len(case.truth)
     x, p, h = casadi.SX.sym("x", n), casadi.SX.sym("p", m), casadi.SX.sym("h")
     k1 = case.slope(x, p)
@@ -124,7 +124,7 @@ def stepper(case: Case, steps: int) -> casadi.Function:
 
 
 def enough_steps(case: Case) -> int:
-    """As few RK4 steps for an interval as are accurate on the data."""
+    """Return the fewest RK4 steps for an interval that are accurate on the data."""
     states, times = data_nodes(case.problem)[:-1], case.problem.conditions[0].times
     truth = np.array(list(case.truth.values()))
 
@@ -144,7 +144,7 @@ def enough_steps(case: Case) -> int:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one of the competitors found."""
+    """The answer of one competitor."""
 
     seconds: float
     iterations: str
@@ -237,7 +237,7 @@ def beside_casadi(number: int, limit: float, repeats: int) -> list[list[str]]:
     for _ in range(repeats):
         for name, tool in tools.items():
             before = answers.setdefault(name, [])
-            if not before or before[0].seconds <= limit / 2:  # else nothing to gain
+            if not before or before[0].seconds <= limit / 2:  # otherwise no gain is possible
                 before.append(tool())
     own = min(a.seconds for a in answers["odefit"])
     rows = []

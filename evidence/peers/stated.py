@@ -1,4 +1,4 @@
-"""What the two other programs of the campaign `automatic` share: problems that they can state."""
+"""Code shared by the two other programs of `automatic`: problems that they can state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
 
-# Tolerances of their integrations: with more, small noise would be out of reach of the optimum
+# Tolerances of their integrations: with larger ones, small noise would hide the optimum
 RELATIVE, ABSOLUTE = 1e-9, 1e-11
 
 
@@ -22,14 +22,14 @@ RELATIVE, ABSOLUTE = 1e-9, 1e-11
 class Found:
     """The answer of another program."""
 
-    vector: Array | None  # the unknowns, shape (n,); None where there is no answer
+    vector: Array | None  # the unknowns, shape (n,); None without an answer
     starts: int  # the number of starts
     late: bool  # whether the time limit ended it
     message: str  # how it ended
 
 
 def check_stated(problem: Problem) -> None:
-    """Refuse problems that would be another problem there."""
+    """Refuse problems that these programs cannot state."""
     if problem.model.algebraic:
         raise InputError("the comparison is for problems without algebraic variables")
     if any(u.parameter.prior is not None for u in problem.unknowns):
@@ -64,7 +64,7 @@ def noise_unknowns(problem: Problem) -> list[int]:
 
 
 def estimates_noise(problem: Problem) -> bool:
-    """Whether standard deviations depend on unknowns, be it through what is predicted."""
+    """Return whether standard deviations depend on unknowns, also through predictions."""
     if noise_unknowns(problem):
         return True
     for condition in problem.conditions:
@@ -79,7 +79,7 @@ def estimates_noise(problem: Problem) -> bool:
 
 
 def written_out(expression: Expression, problem: Problem, condition: Condition) -> set[str]:
-    """Return the parameters and constants of an expression, those behind others among them."""
+    """Return the parameters and constants of an expression, also those inside others."""
     found: set[str] = set()
     to_see = set(expression.names)
     while to_see:

@@ -1,4 +1,4 @@
-"""The five models of `forward_map.py` as a competent user writes them.
+"""The five models of `forward_map.py`, written as by a competent user.
 
 Each has its right-hand side over any numbers (floats, CasADi's or SymPy's symbols), and its
 variational equations in NumPy, S' = J S + df/dp, with S of shape (states, unknowns) stored row by
@@ -29,11 +29,11 @@ class Written:
     rates: int  # how many of them act in the equations
     rhs: Callable[[Any, Any], list[Any]]  # from states and rates, over any numbers
     initial: Callable[[Any], list[Any]]  # from unknowns to initial values, over any numbers
-    stiff: bool = False  # whether implicit methods are asked too, and a reference needs one
+    stiff: bool = False  # whether implicit methods take part, and the reference needs one
 
     @cached_property
     def _code(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """J, and both right-hand sides as functions of (t, y, p), written by SymPy."""
+        """Return J and both right-hand sides as functions of (t, y, p), written by SymPy."""
         m, n = len(self.unknowns), len(self.initial([0.0] * len(self.unknowns)))
         x, p = sympy.symbols(f"x:{n}"), sympy.symbols(f"p:{self.rates}")
         f = sympy.Matrix(self.rhs(x, p))
@@ -156,7 +156,7 @@ CRAUSTE = (
     "mu_N delta_NE mu_EE delta_EL rho_E delta_LM mu_LL mu_LE mu_M rho_P mu_P mu_PE mu_PL N E S M P"
 )
 
-# By name; all but the chain are library problems, the HIV proteinase one in its "exp 4"
+# by name; all except the chain are library problems, HIV proteinase with its "exp 4"
 WRITTEN = {
     "lotka-volterra-f": Written(
         ("k1", "k2", "k3", "r", "w"),

@@ -4,20 +4,21 @@
 Benchmark-Models-PEtab). Everything is at the nominal values, on one core.
 
 import
-    Seconds of ``odefit.load``: tables, SBML, the problem with every name resolved.
+    Seconds of ``odefit.load``: tables, SBML, and a problem with every name resolved.
 log-likelihood
-    At the nominal values; beside it that of the published simulation (the table simulatedData) at
-    its own noise, where its rows are those of the measurements, and the largest difference of the
+    At the nominal values. Beside it that of the published simulation (the table simulatedData) at
+    its own noise, where its rows match the measurements. Also the largest difference of the
     simulations relative to the size of the observable.
 derivatives
     With `derivatives`, the sensitivities of all simulated measurements against central differences
     of fourth order: by unknown the norm of the difference relative to the norm of the sensitivities
-    (of logarithms by logarithms), for the step that suits best; the largest over all unknowns.
+    (of logarithms by logarithms), for the best step; the largest over all unknowns.
 cost, gradient
     Milliseconds of ``evaluate_cost`` and ``evaluate``, medians; the first evaluation, which
-    compiles, apart. With `amici`, another Python that has AMICI: wall milliseconds of its PEtab
-    interface (``simulate_petab``) without and with forward sensitivities, and of its adjoint ones,
-    with the integrator's own milliseconds in brackets, and the seconds in which it has compiled.
+    compiles, is shown separately. With `amici`, another Python that has AMICI: wall milliseconds of
+    its PEtab interface (``simulate_petab``) without and with forward sensitivities, and of its
+    adjoint ones, with the integrator's own milliseconds in brackets, and the seconds of its
+    compilation.
 """
 
 from __future__ import annotations
@@ -48,8 +49,7 @@ ENOUGH = 1e-6  # error at which no further step is tried
 # Tolerances of the implicit engines there, the first with which the sensitivities are found
 TIGHT = (1e-12, 1e-11, 1e-10, None)
 
-# Norm of sensitivities below which the error counts relative to this: differences of what hardly
-# acts have no digits
+# Smallest norm of sensitivities for relative errors: differences by a weak unknown have no digits
 WEAK = 1e-3
 STENCIL = (-2, -1, 1, 2)
 WEIGHTS = (1 / 12, -2 / 3, 2 / 3, -1 / 12)  # central differences of fourth order
@@ -74,7 +74,7 @@ def median_ms(call: Any) -> float:
 
 
 def derivative_error(forward: ForwardMap, vector: Array) -> float:
-    """Return the largest error of the sensitivities of the simulations, see above."""
+    """Return the largest error of the sensitivities of the simulations, see the module."""
     at = simulations(forward, vector, derivatives=True)
     if at is None:
         return math.nan

@@ -1,9 +1,9 @@
 """Published PEtab problems fitted from random starts, beside pyPESTO with AMICI and fides.
 
-Nominal values are removed, bounds are the same, and so is the time limit, on one core. The figure
-is -2 log L plus priors' terms, less that at the nominal values: negative or small means that the
-published answer is reached. pyPESTO draws starts in the scaled parameters within the bounds and
-minimises with fides, one start after the other until the limit; that its model is compiled is not
+Nominal values are removed; both have the same bounds and time limit on one core. The figure is -2
+log L plus priors' terms, less that at the nominal values; if it is negative or small, the fit
+reaches the published answer. pyPESTO draws starts in the scaled parameters within the bounds and
+minimises with fides, one start after the other until the limit; the compilation of its model is not
 counted. `folder` and `compiled` are those of `collection.py`.
 """
 
@@ -22,11 +22,11 @@ from evidence.running.campaign import Option, Task, tasks_of
 from odefit import Failure, ForwardMap
 from odefit.formats.petab import read_petab
 
-REACHED = 0.1  # difference of -2 log L up to which the published answer counts as reached
+REACHED = 0.1  # difference of -2 log L up to which a fit reaches the published answer
 
 
 def own(path: Path, seed: int, limit: float) -> dict[str, Any]:
-    """Fit a problem with the default, from nothing."""
+    """Fit a problem with the default, without guesses."""
     began = time.perf_counter()
     found = read_petab(path)
     forward = ForwardMap(found.problem)

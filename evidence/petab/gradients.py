@@ -1,12 +1,12 @@
-"""Gradients of published PEtab problems beside AMICI's, where differences have too few digits.
+"""Gradients of published PEtab problems beside AMICI's, or beside differences without AMICI.
 
 `folder` has one folder a problem. Both are evaluated beside the nominal values, every unknown moved
 by 5 % (`shift`) up or down (seeded), at a tolerance of 1e-10, without priors. The gradient is that
 of the log-likelihood by the logarithms of the unknowns; the error of a component is relative to
 itself or to a millionth of the largest one, if that is more. AMICI integrates the forward
-sensitivities, or where these fail the adjoint ones. Without `amici` the gradient, at a tolerance
-of 1e-11, is compared with central differences of fourth order, for each component at the step that
-suits best; the error is relative to a thousandth of the largest component at least.
+sensitivities, or where these fail the adjoint ones. Without `amici` the gradient, at a tolerance of
+1e-11, is compared with central differences of fourth order, for each component at the best step;
+the error is relative to at least a thousandth of the largest component.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from odefit.problem.toml.files import problem_from_mapping
 from odefit.simulation import Evaluation
 
 TOLERANCE = 1e-10  # tolerance of both programs
-LEAST = 1e-6  # share of the largest component below which the error counts relative to this
+LEAST = 1e-6  # share of the largest component that is the smallest scale of relative errors
 STEPS = (1e-3, 3e-4, 3e-3)  # relative steps of the differences
 FINE_TOLERANCE = 1e-11  # tolerance where differences are taken
 LEAST_OF_DIFFERENCES = 1e-3  # as :data:`LEAST`, for differences, which have fewer digits
@@ -39,7 +39,7 @@ LIMIT = 1800.0  # seconds that AMICI gets for a problem
 def differences(forward: ForwardMap, vector: Array, own: Array) -> Array:
     """Return the gradient of the log-likelihood by the logarithms of the unknowns, shape (m,).
 
-    Each component is that of the step with which it is nearest to `own`.
+    Each component has the step that brings it nearest to `own`.
     """
     found = np.full(len(vector), np.inf)
     for k in range(len(vector)):

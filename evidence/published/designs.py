@@ -1,7 +1,7 @@
 """The campaign `published-designs`: designs of papers and of other programs, planned again.
 
 The information of the published and of the planned design is computed by SciPy alone, with central
-differences of a second writing of each model. Nothing of it comes from odefit.
+differences of a second writing of each model. This computation uses no code of odefit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Published:
     criterion: str
     setting: str  # of the published design, as a table shows it
     published: Array
-    plan: Callable[[], tuple[Array, str]]  # the design that odefit finds, and as a table shows it
+    plan: Callable[[], tuple[Array, str]]  # the design that odefit finds, and its text in a table
     value: Callable[[Array], float]  # logarithm of a determinant, by SciPy
     unknowns: int  # of which it is the determinant
     stated: float | None = None  # the value that the source prints
@@ -108,7 +108,7 @@ def _reactor_runs(setting: Array, values: Array) -> Array:
 
 
 def reactor(setting: Array) -> float:
-    """Return the D-criterion of relative unknowns, with the two experiments that were made."""
+    """Return the D-criterion of relative unknowns, with the two existing experiments."""
     rows = differences(
         lambda values: np.concatenate([_reactor_runs(s, values) for s in (*EARLIER, setting)]),
         REACTOR,
@@ -167,7 +167,7 @@ HOURS = (*map(float, range(11)), *map(float, range(240, 249)))
 
 
 def concentration(times: Array, values: Array, dose: float) -> Array:
-    """Return the sum of what all doses so far contribute."""
+    """Return the sum of the concentrations of all doses so far."""
     volume, ka, clearance = values
     ke = clearance / volume
     since = times[:, None] - 24.0 * np.arange(11)
@@ -203,7 +203,7 @@ def population(times: Array) -> Array:
 
 
 def _population(times: Any, kept: Sequence[float] = ()) -> Callable[[], tuple[Array, str]]:
-    """Return how five samples are planned, some of which are kept.
+    """Return the plan of five samples, some of which are fixed.
 
     A subject of each group stands for all. The effects of a subject are unknowns with a prior,
     whose elimination leaves the fixed effects' block of the information matrix. The error does not

@@ -1,8 +1,8 @@
 """The runs of the campaign `rational`: models, true values and data (section 5.3 of the paper).
 
-True values are drawn as the paper's were: ``numpy.random.seed(0)``, then ``uniform(0.1, 0.9)``
-for the parameters and the initial values of one data set after the other, rounded to three
-digits. That gives the paper's data sets 0 to 4, which the library has, exactly, and so 5 to 9 too.
+True values are drawn as the paper's were: ``numpy.random.seed(0)``, then ``uniform(0.1, 0.9)`` for
+the parameters and the initial values of one data set after the other, rounded to three digits. That
+gives the paper's data sets 0 to 4, which the library has, exactly, and so data sets 5 to 9 too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODELS = tuple(
 SETS = 10  # number of data sets of the paper for each model
 GIVEN = 5  # number of data sets that the library has
 
-# Draws whose trajectory ends in a singularity: the next draw took their place (section 5.3)
+# Draws whose trajectory ends in a singularity; the next draw replaced them (section 5.3)
 DISCARDED: Mapping[str, tuple[int, ...]] = {"rational-biohydrogenation": (7,)}
 
 # Levels of the noise: its standard deviation over the mean of the output
@@ -68,8 +68,8 @@ def tasks(
 ) -> list[Task]:
     """Return a task for each fit: all models on the first data set, then on the second, ...
 
-    Preparations of the models come first, because what they find is kept for the runs; their time
-    is measured where there is data without noise.
+    Preparations of the models come first, because the runs reuse their results; their time is
+    measured with data without noise.
     """
     found: list[Task] = []
     if 0 in noise:
@@ -119,7 +119,7 @@ def truth(model: str, number: int) -> dict[str, float]:
 
 
 def given(task: Task) -> bool:
-    """Whether the data are the paper's own, which the library has; others are simulated."""
+    """Return whether the library has the data, the paper's own; others are simulated."""
     usual = (task["points"], (task["start"], task["end"])) == (POINTS, INTERVAL)
     return bool(usual and task["noise"] == 0 and task["set"] < GIVEN)
 
@@ -133,7 +133,7 @@ def data_set(task: Task) -> tuple[Problem, Array]:
     if given(task):
         return library.load(model, dataset=number), true
     exact = _simulated(problem, true, np.linspace(task["start"], task["end"], task["points"]))
-    # The same random numbers at every level: levels differ in size alone.
+    # Every level has the same random numbers, so that levels differ in size alone.
     random = np.random.default_rng([number, crc32(model.encode())])
     data = {"t": exact.pop("t")}
     for name, column in exact.items():
@@ -155,7 +155,7 @@ def _simulated(problem: Problem, true: Array, times: Array) -> dict[str, Array]:
 
 
 def _with_data(problem: Problem, data: Mapping[str, Array]) -> Problem:
-    """Return the problem with data from another first time, to which initial values belong."""
+    """Return the problem with data from another first time, that of the initial values."""
     experiment = replace(problem.experiments[0], data=data, t0=float(data["t"][0]), source=None)
     return Problem(
         problem.model,

@@ -1,7 +1,7 @@
-"""What the campaign `rational` measures: of one data set, and of the preparation of a model.
+"""The measurements of the campaign `rational`: on one data set, and on preparing a model.
 
-Errors are the paper's RMSRE (section 5.4), in per cent. A model that is identifiable only locally
-has several solutions, as good as each other; the one nearest to the truth counts, as in the paper.
+Errors are the paper's RMSRE (section 5.4), in per cent. A model that is only locally identifiable
+has several equal solutions; the solution nearest to the truth counts, as in the paper.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from odefit.methods.estimate import Estimate
 from odefit.simulation import Evaluation
 from odefit.structure.solutions.storage import cache_folder
 
-STEPS = 4  # Gauss-Newton steps from the truth that make the floor of data without noise
+STEPS = 4  # Gauss-Newton steps from the truth, for the floor of data without noise
 
 
 def run(task: Task) -> Mapping[str, Any]:
@@ -35,11 +35,10 @@ def run(task: Task) -> Mapping[str, Any]:
 
 
 def prepared(task: Task) -> Mapping[str, Any]:
-    """Structure and generic solutions of a model with nothing in the cache.
+    """Compute structure and generic solutions of a model with an empty cache.
 
-    ``seconds``; ``paths``, solutions for generic data; ``promised``, how many of them no
-    measurement of the outputs can tell apart; ``doubt``, that there are more; ``lost``, paths that
-    failed.
+    ``seconds``; ``paths``, solutions for generic data; ``promised``, the number of them with equal
+    outputs; ``doubt``, that there are more; ``lost``, paths that failed.
     """
     problem = library.load(task["problem"])
     with _empty_cache():
@@ -58,7 +57,7 @@ def prepared(task: Task) -> Mapping[str, Any]:
 
 @contextmanager
 def _empty_cache() -> Iterator[None]:
-    """What is found inside is put where it belongs afterwards."""
+    """Clear the cache inside the context, and restore it afterwards."""
     usual = cache_folder()
     before = os.environ.get("ODEFIT_CACHE")
     with tempfile.TemporaryDirectory() as empty:
@@ -74,15 +73,14 @@ def _empty_cache() -> Iterator[None]:
 
 
 def measured(task: Task) -> Mapping[str, Any]:
-    """The method on one data set, once the model is prepared and compiled.
+    """Run the method on one data set, after the model is prepared and compiled.
 
-    ``before``, ``after``, ``floor``: RMSRE in per cent without polishing (where there is no noise),
+    ``before``, ``after``, ``floor``: RMSRE in per cent without polishing (for data without noise),
     with it, and of the least squares optimum next to the truth; ``worst_after``, ``worst_floor``:
-    the largest relative error of an identifiable quantity; ``spread``: the largest relative
-    standard deviation that the noise leaves to any of them (Cramér and Rao); ``objective``,
-    ``objective_floor``, ``measurements`` (their number); ``promised``, ``found``, ``real``,
-    ``lost``, ``complete``: solutions, and whether all were found; ``candidates``; ``seconds``;
-    ``status``, ``message``.
+    the largest relative error of an identifiable quantity; ``spread``: the largest Cramér-Rao bound
+    of their relative standard deviations; ``objective``, ``objective_floor``, ``measurements``
+    (their number); ``promised``, ``found``, ``real``, ``lost``, ``complete``: solutions, and
+    whether all were found; ``candidates``; ``seconds``; ``status``, ``message``.
     """
     problem, true = data_set(task)
     unknown = library.reference(task["problem"]).not_identifiable
@@ -113,7 +111,7 @@ class _Errors:
         self.counted = counted
 
     def relative(self, vector: Array) -> Array:
-        """Of those that count."""
+        """Return the relative errors of identifiable quantities."""
         return np.asarray(vector - self.true)[self.counted] / self.true[self.counted]
 
     def rmsre(self, vector: Array) -> float:
@@ -158,7 +156,7 @@ def _solved(method: Algebraic, problem: Problem, errors: _Errors, promised: int)
 
 
 def _before(method: Algebraic, problem: Problem, errors: _Errors, promised: int) -> dict[str, Any]:
-    """Without polishing; what is refused is refused with it too, and told there."""
+    """Return the estimate without polishing; a refusal is reported by the fit with it."""
     try:
         estimate = method.solve(problem, Control(jobs=1))
     except InputError:
@@ -168,17 +166,17 @@ def _before(method: Algebraic, problem: Problem, errors: _Errors, promised: int)
 
 
 def _nearest(estimate: Estimate, errors: _Errors, promised: int) -> Array | None:
-    """Of as many answers as the structure promises, those of the lowest cost, the nearest."""
+    """Return the nearest of the expected number of answers with the lowest costs."""
     usable = [s for s in estimate.starts if math.isfinite(s.cost)]
     kept = sorted(usable, key=lambda s: (s.cost, s.index))[:promised]
     return min((s.vector for s in kept), key=errors.rmsre, default=None)
 
 
 def _floor(forward: ForwardMap, true: Array, noise: float) -> tuple[Array, float]:
-    """The least squares optimum next to the truth, and its objective.
+    """Return the least squares optimum next to the truth, and its objective.
 
-    Without noise, the residuals at the truth are the rounding of the data: a few plain
-    Gauss-Newton steps show how far that moves the optimum.
+    Without noise, the residuals at the truth are the rounding of the data; a few plain Gauss-Newton
+    steps reach the optimum of the rounded data.
     """
     if noise > 0:
         method = SingleShooting(evaluations=1000, tolerance=1e-14, step=1e-15, patience=100)
@@ -200,7 +198,7 @@ def _floor(forward: ForwardMap, true: Array, noise: float) -> tuple[Array, float
 def _spread(
     forward: ForwardMap, true: Array, counted: npt.NDArray[np.bool_], noise: float
 ) -> float | None:
-    """Largest relative standard deviation of the weighted least squares estimate, linearised."""
+    """Return the largest relative standard deviation of the weighted estimate, linearised."""
     evaluation = forward.evaluate(true)
     if noise <= 0 or not isinstance(evaluation, Evaluation):
         return None

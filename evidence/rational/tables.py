@@ -17,21 +17,21 @@ from odefit.reporting.figures.style import DATA, INK, MODEL, dress, new_figure, 
 # Targets of the RMSRE in per cent before and after polishing, for data without noise
 BEFORE, AFTER = 1e-4, 1e-6
 
-# Columns of the paper that are shown; what is nearest to ours comes first
+# Columns of the paper that are shown, the most comparable first
 ORDER = (paper.COLUMNS[-1], *paper.SEARCHES)
 
-# Times the objective of the floor: an estimate up to this fits the data as well as any can, and
-# what is left of its error is what rounding does to the data
+# Multiple of the floor's objective up to which an estimate fits as well as possible; its remaining
+# error comes from the rounding of the data
 AT_FLOOR = 2.0
 
-# Difference of sums of squares, in variances of the noise, up to which the data cannot tell two
-# estimates apart (the 95 % point of chi-squared with one degree of freedom)
+# Difference of sums of squares, in variances of the noise, up to which the data cannot distinguish
+# two estimates (the 95 % point of chi-squared with one degree of freedom)
 INDISTINGUISHABLE = 3.84
 
 # Largest relative error of any identifiable quantity up to which an estimate is useful
 USEFUL = 0.1
 
-# Words by which the method says that noise hides the derivatives
+# Words of the method's warning that noise hides the derivatives
 WARNING = "derivatives of the data"
 SETTING = ("noise", "points", "start", "end")
 
@@ -44,7 +44,7 @@ MEASURED = (
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return Table 1 and appendix B for data without noise, and how many noisy fits are useful."""
+    """Return Table 1 and appendix B for data without noise, and the shares of useful noisy fits."""
     runs = frame(records)
     exact, noisy = runs[runs["noise"] == 0], runs[runs["noise"] > 0]
     found: dict[str, pd.DataFrame] = {}
@@ -88,7 +88,7 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def preparations(records: Sequence[Record]) -> Mapping[str, Mapping[str, Any]]:
-    """Return what was measured of the preparation of each model."""
+    """Return the measurements on the preparation of each model."""
     return {
         _short(r.task["problem"]): r.result
         for r in records
@@ -101,7 +101,7 @@ def table_1(
 ) -> pd.DataFrame:
     """Return averages of the RMSRE by model, ours before the paper's, in its order.
 
-    Runs without an estimate have no error: ``runs`` counts those that have one.
+    Runs without an estimate have no error; ``runs`` counts the runs with an estimate.
     """
     rows = []
     for model in MODELS:
@@ -137,9 +137,9 @@ def appendix_b(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def targets(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return how many runs of each setting reach the accuracy aimed at, and what rounding allows.
+    """Return the shares of runs that reach the target accuracy, and the limit by rounding.
 
-    The paper's data have the error of the solver that made them (up to 1e-13), ours are rounded.
+    The paper's data have the error of their solver (up to 1e-13); ours are rounded.
     """
     rows = []
     by = [*SETTING, "data"]
@@ -164,13 +164,13 @@ def targets(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return the shares of noisy runs that are useful, beside what the data allow.
+    """Return the shares of useful noisy runs, beside those that the data permit.
 
     ``useful``: every identifiable quantity is within 10 %. ``useful optimum``: the same of the
-    least squares optimum next to the truth. ``spread <= 10 %``: no quantity has a larger standard
-    deviation (Cramér and Rao), so that anything else is luck. ``the others warned``: of those
-    that are not useful, how many said that derivatives are badly known. ``as good a fit``: the
-    data cannot tell the estimate from that optimum, or it is better.
+    least squares optimum next to the truth. ``spread <= 10 %``: no quantity has a larger Cramér-Rao
+    bound; useful runs beyond these are chance. ``the others warned``: the share of the other runs
+    with a warning of inaccurate derivatives. ``as good a fit``: the estimate fits better than that
+    optimum, or the data cannot distinguish them.
     """
     rows = []
     for group, part in runs.groupby(by, sort=False):
@@ -226,7 +226,7 @@ def _short(model: str) -> str:
     return model.removeprefix("rational-")
 
 
-LEAST = 1e-14  # smallest error in per cent that is drawn; smaller ones are drawn here
+LEAST = 1e-14  # smallest drawn error in per cent; smaller errors are drawn here
 
 # The columns that are drawn, with labels and markers
 KINDS = (
@@ -255,7 +255,7 @@ def _figure(runs: pd.DataFrame, title: str) -> Figure:
         axes = figure.add_subplot()
         for (column, label, marker), colour in zip(KINDS, (DATA, MODEL, INK), strict=True):
             known = runs[runs[column].notna()]
-            # Data sets side by side: ten points of a model do not hide each other.
+            # draw data sets side by side, so that ten points of a model stay visible
             width = 0.7 / max(int(runs["set"].max()), 1)
             places = known["model"].map(names.index) - 0.35 + width * known["set"]
             axes.plot(

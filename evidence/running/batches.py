@@ -14,7 +14,7 @@ BATCH = 10  # number of data sets of a task
 
 
 def batch_options(sets: int, problems: Sequence[str], example: str) -> tuple[Option, ...]:
-    """Return the options of such a campaign: how many data sets, and of which problems."""
+    """Return the options of a campaign in batches: the number of data sets, and the problems."""
     return (
         Option("sets", sets, "number of data sets of each problem", least=1),
         Option("problems", tuple(problems), f"problems, e.g. {example}", tuple(problems)),
@@ -46,5 +46,5 @@ def data_sets(records: Sequence[Record]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def standard_error(shares: pd.Series[float]) -> float:
-    """Return the standard error of the mean of shares by data set; zero of a single one."""
+    """Return the standard error of the mean of shares by data set; 0 for a single data set."""
     return float(shares.std(ddof=1)) / math.sqrt(len(shares)) if len(shares) > 1 else 0.0

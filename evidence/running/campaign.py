@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-# A task: JSON values by name. ``"key"`` is a text that no other task has; the other entries are the
-# factors over which ``--limit`` spreads evenly
+# A task: JSON values by name. ``"key"`` is a unique text; the other entries are the factors over
+# which ``--limit`` spreads evenly
 Task = Mapping[str, Any]
 
 # The ways in which a task ends: with a result, stopped by its time limit, without memory, with a
@@ -32,7 +32,7 @@ class Record:
     outcome: Outcome
     # JSON values by name; None unless the task is done. Numbers that are not finite are None
     result: Mapping[str, Any] | None
-    reason: str  # why there is no result, in words
+    reason: str  # the reason for a missing result
     seconds: float  # wall time
 
 
@@ -42,16 +42,16 @@ class Option:
 
     name: str
     default: Any
-    words: str  # what it is, with an example
+    words: str  # its description, with an example
     known: Collection[str] | Callable[[], Collection[str]] = ()  # the names that may be chosen
     least: float = -math.inf  # the smallest number that may be chosen
-    above: float = -math.inf  # 0 where numbers have to be positive
+    above: float = -math.inf  # 0 if numbers have to be positive
     most: float = math.inf  # the largest number that may be chosen
     kind: Callable[[str], Any] | None = None  # reads a value, or an entry of a tuple
     whole: Callable[[str], Any] | None = None  # reads all of the text instead
 
     def value(self, text: str) -> Any:
-        """Return the value of a text; an InputError says what would be right."""
+        """Return the value of a text; an InputError states the valid values."""
         try:
             found = self.whole(text) if self.whole is not None else self._read(text)
         except ValueError as error:
@@ -98,9 +98,9 @@ def _yes(text: str) -> bool:
 class Campaign:
     """Many runs that belong together.
 
-    The functions are those of a module, not made inside others: worker processes import them.
-    A task must depend on nothing but its own entries, so that results are the same whatever the
-    number of processes and whatever ran before.
+    The functions are those of a module, not made inside others: worker processes import them. A
+    task must depend on nothing but its own entries, so that results depend neither on the number of
+    processes nor on earlier tasks.
     """
 
     name: str
@@ -113,12 +113,12 @@ class Campaign:
     figures: Callable[[Sequence[Record]], Mapping[str, Figure]] | None = None
     seconds: float = 60.0  # wall time after which a task is stopped
     memory: int | None = None  # bytes that a task may use; None for its share of the machine's
-    # Each task says in its key what was chosen, so that runs with different options share a folder
+    # The key of each task names the chosen options, so that different runs share a folder
     options: tuple[Option, ...] = ()
-    alone: bool = False  # whether tasks are timed, so that no other may run beside one
+    alone: bool = False  # whether tasks are timed, so that they run alone
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what a worker does not need, and what may not be pickled."""
+        """Return the state without entries that a worker does not need or pickle rejects."""
         return {**self.__dict__, "options": ()}
 
     def with_options(self, given: Mapping[str, str]) -> Campaign:
@@ -136,7 +136,7 @@ class Campaign:
                 raise InputError(f"there is no option {name!r}{hint} options are: {have}")
             chosen[name] = by_name[name].value(text)
         found = replace(self, tasks=partial(self.tasks, **chosen))
-        found.tasks()  # refuses what it does not know, before anything runs
+        found.tasks()  # refuses unknown entries before any run
         return found
 
 

@@ -59,7 +59,7 @@ def run_tasks_over(
 
 
 class Host:
-    """Runs tasks in a child process, which it replaces where that is needed."""
+    """Runs tasks in a child process, and replaces the child when it hangs or dies."""
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign

@@ -1,4 +1,4 @@
-"""What measurements share: processes, problems by name, a sentence on the machine."""
+"""Tools for measurements: processes, problems by name, a sentence on the machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Finished:
-    """A process that has ended: exit status (None: stopped at the time limit), output, seconds."""
+    """An ended process: exit status (None: stopped at the time limit), output, seconds."""
 
     status: int | None
     output: str
@@ -45,11 +45,11 @@ class Finished:
 
 
 def run_process(command: Sequence[str], limit: float, cache: Path | None = None) -> Finished:
-    """Run a command in a process group of its own, and stop all of the group at `limit` seconds.
+    """Run a command in a new process group, and stop the whole group at `limit` seconds.
 
-    Byte code may be written: without it every process would compile what it imports. `cache`
-    takes the place of ``~/.cache``, where heyoka keeps what it has compiled: an empty folder is a
-    model that was never fitted on this computer.
+    Byte code may be written, because every process would otherwise compile its imports. `cache`
+    replaces ``~/.cache``, where heyoka stores compiled models; an empty folder represents a model
+    never fitted on this computer.
     """
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     if cache is not None:
@@ -78,12 +78,12 @@ def run_process(command: Sequence[str], limit: float, cache: Path | None = None)
 
 
 def console_script(name: str) -> str:
-    """The command of that name which belongs to this Python."""
+    """Return the command of that name in this Python's environment."""
     return str(Path(sys.executable).parent / name)
 
 
 def machine() -> str:
-    """One sentence: date, processor, cores, load, versions."""
+    """Return a sentence with date, processor, cores, load and versions."""
     model = platform.processor() or platform.machine()
     with suppress(OSError):
         for entry in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
@@ -114,9 +114,9 @@ def worst_error(found: Mapping[str, float], reference: Mapping[str, float]) -> f
 
 
 def problem_named(name: str, *, guessed: bool = True) -> Problem:
-    """Return a problem of the library, or that of a file, which may be its mapping as JSON.
+    """Return a problem of the library, or of a file, which may be its mapping as JSON.
 
-    Parameters of a mapping have their guesses only where they are `guessed`.
+    Parameters of a mapping have guesses only if they are `guessed`.
     """
     from odefit import library, load
     from odefit.problem import problem_from_mapping
@@ -130,12 +130,12 @@ def problem_named(name: str, *, guessed: bool = True) -> Problem:
 
 
 def guesses(problem: Problem) -> dict[str, float]:
-    """Return the guess of each unknown by its key, one where there is none."""
+    """Return the guess of each unknown by its key, or 1 without a guess."""
     given = {u.key: u.parameter.guess for u in problem.unknowns}
     return {key: 1.0 if guess is None else guess for key, guess in given.items()}
 
 
 def last_json(finished: Finished) -> dict[str, Any]:
-    """Return what a process has printed last as JSON; empty if it has not."""
+    """Return the last JSON that a process has printed; empty if it has printed none."""
     lines = [line for line in finished.output.splitlines() if line.startswith("{")]
     return dict(json.loads(lines[-1])) if lines else {}

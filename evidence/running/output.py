@@ -34,7 +34,7 @@ def write_outputs(
     if campaign.figures is not None:
         import matplotlib as mpl
 
-        # Without these, the same figure is another file every time.
+        # without these, each writing of a figure gives a different file
         with mpl.rc_context({"svg.hashsalt": campaign.name}):
             for name, figure in campaign.figures(records).items():
                 figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
@@ -84,12 +84,12 @@ def listed(
 
 
 def one_table(name: str, head: Sequence[str], records: Sequence[Record]) -> dict[str, pd.DataFrame]:
-    """Return the one table of a measurement that has no others."""
+    """Return the table of a measurement with a single table."""
     return {name: listed(head, records)}
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a cell is a number, or the text of one, perhaps with a few words behind it."""
+    """Return whether a cell is a number, or a text that begins with a number."""
     if isinstance(value, str):
         return not value or value.lstrip("+-").partition(" ")[0].replace(".", "", 1).isdigit()
     return isinstance(value, int | float) or hasattr(value, "dtype")

@@ -16,7 +16,7 @@ from odefit.reporting.figures.style import dress, new_figure, plain_style
 def panels(
     rows: int, columns: int, width: float, height: float
 ) -> Iterator[tuple[Figure, Sequence[Sequence[Axes]]]]:
-    """Let a figure of so many panels be drawn, rows of axes; those that stay empty are hidden."""
+    """Yield the axes of a figure with this number of panels; hide those that stay empty."""
     with plain_style():
         figure = new_figure(width, height)
         axes: Any = figure.subplots(rows, columns, squeeze=False)

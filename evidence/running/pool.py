@@ -18,7 +18,7 @@ from evidence.running.campaign import Campaign, Outcome, Record, Task
 from evidence.running.store import to_json
 from odefit.methods.running.child import POLLING_INTERVAL, Child
 
-STARTING = 120.0  # time in seconds that a worker has to import what it needs
+STARTING = 120.0  # time in seconds within which a worker must have imported its modules
 
 # Number of tasks after which a worker is replaced, so that leaks of libraries do not add up
 RENEWED_AFTER = 200
@@ -29,8 +29,8 @@ def run_tasks(
 ) -> Generator[Record]:
     """Yield records in the order in which tasks end, until `stop` is set.
 
-    Each task is alone in its process. One that takes longer than the campaign's limit, or whose
-    process dies, is a record like others; the next task gets a new process.
+    Each task is alone in its process. A task that exceeds the campaign's limit, or whose process
+    dies, gives a record too; the next task gets a new process.
     """
     waiting = list(reversed(tasks))
     memory = campaign.memory if campaign.memory is not None else _memory() // jobs
@@ -62,7 +62,7 @@ def run_tasks(
 
 
 class Worker:
-    """One worker process, seen from the parent."""
+    """A worker process, as its parent handles it."""
 
     def __init__(self, campaign: Campaign, memory: int) -> None:
         self._child = Child(memory)
@@ -76,17 +76,17 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether the process has not ended."""
+        """Whether the process is running."""
         return self._child.alive
 
     @property
     def output(self) -> str:
-        """The end of what the process wrote, when it has ended."""
+        """Return the end of the output of a process that has ended."""
         return self._child.output
 
     @property
     def deadline(self) -> float:
-        """The time at which to stop waiting, in seconds of :func:`time.monotonic`."""
+        """The time at which the wait ends, in seconds of :func:`time.monotonic`."""
         if not self.ready:
             return self._began + STARTING
         return self._began + self._seconds if self.task is not None else float("inf")
@@ -98,7 +98,7 @@ class Worker:
         self._child.call(_attempt, dict(task))
 
     def poll(self) -> Record | None:
-        """Return the record of the task, if it has ended in whatever way."""
+        """Return the record of the task if it has ended in any way."""
         message = self._child.receive(0.0)
         if message is not None and message.kind == "died":
             return self._died(message.content)
@@ -116,7 +116,7 @@ class Worker:
         return None
 
     def kill(self) -> None:
-        """End the process now, with all processes that it started."""
+        """End the process and all processes that it started at once."""
         self._child.kill()
 
     def _died(self, reason: str) -> Record | None:
@@ -166,14 +166,14 @@ def _busy(workers: Sequence[Worker]) -> int:
 
 
 def _wait(workers: Sequence[Worker]) -> None:
-    """Wait until a worker has something to say, or must be stopped."""
+    """Wait until a worker sends a message or must be stopped."""
     nearest = min(w.deadline for w in workers)
     timeout = min(max(nearest - time.monotonic(), 0.0), POLLING_INTERVAL)
     wait([w.connection for w in workers], timeout)
 
 
 def _memory() -> int:
-    """Return the bytes of memory to share out; 0 if the machine's memory is not known."""
+    """Return the bytes of memory to divide among tasks; 0 if unknown."""
     try:
         return int(0.9 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):

@@ -32,20 +32,20 @@ def run_campaign(
     limit: int | None = None,
     executor: Executor | None = None,
 ) -> list[Record]:
-    """Run what is not stored yet in `out`; write tables and figures there, print a summary.
+    """Run the tasks not stored yet in `out`; write tables and figures there, print a summary.
 
-    ``results.sqlite`` in `out` holds every result as soon as there is one: killed at any moment,
-    the same call goes on where it stopped. `jobs` processes work, one a core if that is None and
-    one in all where tasks are timed; `limit` tasks are spread evenly over all, and what is stored
-    counts. Returned is all that is stored, in the order of the campaign's tasks.
+    ``results.sqlite`` in `out` stores every result at once, so that the same call resumes after a
+    kill at any moment. `jobs` processes work; None is one for each core, or a single process if
+    tasks are timed. `limit` tasks are spread evenly over all, and stored results count. Return all
+    stored records, in the order of the campaign's tasks.
 
     Raises
     ------
     InputError
         The directory is unusable, or the numbers are not positive.
     KeyboardInterrupt
-        After Ctrl-C, once the tables of what there is are written. Another Ctrl-C until then does
-        nothing more.
+        After Ctrl-C, when the tables of all stored results are written. Another Ctrl-C until then
+        has no effect.
     """
     for name, number in (("jobs", jobs), ("limit", limit)):
         if number is not None and number < 1:
@@ -94,13 +94,13 @@ def _cores() -> int:
 
 @contextmanager
 def interrupts_noted() -> Iterator[threading.Event]:
-    """Let Ctrl-C, however often, set the event and do nothing else.
+    """Let any number of Ctrl-C set the event and do nothing else.
 
-    An exception in the middle of anything is no way to end a campaign. Extension modules above all
-    do not survive it: the import of Matplotlib's ``ft2font``, broken off, leaves static objects
-    that are destroyed after the interpreter, which then dies with "Fatal Python error:
-    PyThreadState_Get". Outside the main thread, and where Ctrl-C is ignored, as in a shell's
-    background jobs, nothing changes.
+    An exception at an arbitrary place would damage a campaign. Above all, extension modules do not
+    tolerate it. An interrupted import of Matplotlib's ``ft2font`` leaves static objects that are
+    destroyed after the interpreter, which then dies with "Fatal Python error: PyThreadState_Get".
+    Outside the main thread, and where Ctrl-C is ignored, as in a shell's background jobs, nothing
+    changes.
     """
     noted = threading.Event()
     main = threading.current_thread() is threading.main_thread()
@@ -118,9 +118,9 @@ def interrupts_noted() -> Iterator[threading.Event]:
 def balanced(tasks: Sequence[Task], limit: int | None) -> list[Task]:
     """Return `limit` of the tasks, in their order, spread evenly over the levels of every factor.
 
-    One task after the other is taken, each the one whose levels (and then pairs of levels) have
-    been taken least often. So the part does not depend on chance, and that for a smaller limit
-    is within that for a larger one.
+    Each next task has the levels, and then pairs of levels, that were taken least often. So the
+    selection does not depend on chance, and that of a smaller limit is part of that of a larger
+    limit.
     """
     if limit is None or limit >= len(tasks):
         return list(tasks)
@@ -128,7 +128,7 @@ def balanced(tasks: Sequence[Task], limit: int | None) -> list[Task]:
     pairs = [_joint(a, b) for a, b in combinations(columns, 2)]
     singles = [np.zeros(c.max() + 1) for c in columns]
     doubles = [np.zeros(p.max() + 1) for p in pairs]
-    # Among equals a fixed shuffle: the order of the list would favour its own pattern.
+    # break ties by a fixed shuffle, because the list's order would favour its own pattern
     shuffle = np.array([crc32(str(t["key"]).encode()) for t in tasks]) / 2**32
     taken = np.zeros(len(tasks), dtype=bool)
     for _ in range(limit):
@@ -154,7 +154,7 @@ def _levels(tasks: Sequence[Task]) -> list[npt.NDArray[np.intp]]:
     for name in names:
         values = [json.dumps(task.get(name), sort_keys=True) for task in tasks]
         numbers = {value: i for i, value in enumerate(dict.fromkeys(values))}
-        # What is the same in all tasks, or different in all, is no factor.
+        # an entry that is equal in all tasks, or different in all, is no factor
         if 1 < len(numbers) < len(tasks):
             columns.append(np.array([numbers[v] for v in values], dtype=np.intp))
     return columns

@@ -34,8 +34,8 @@ create table if not exists results (
 class Store:
     """The results of one campaign, in ``results.sqlite`` of a directory.
 
-    Every record is a transaction of its own: a kill loses at most tasks that are under way.
-    Other programs may read the file at any time.
+    Every record is a separate transaction, so that a kill loses at most the running tasks. Other
+    programs may read the file at any time.
     """
 
     def __init__(self, folder: Path, campaign: Campaign) -> None:
@@ -71,7 +71,7 @@ class Store:
             self._database.executemany("insert or ignore into about values (?, ?)", mine.items())
 
     def add(self, record: Record) -> None:
-        """Keep a record; it is on disk when this returns."""
+        """Store a record; it is on disk when the call returns."""
         from importlib.metadata import version
 
         result = None if record.result is None else to_json(record.result)
@@ -93,10 +93,10 @@ class Store:
             )
 
     def records(self, tasks: Iterable[Task]) -> list[Record]:
-        """Return what is stored of `tasks`, in their order.
+        """Return the stored records of `tasks`, in their order.
 
-        A result whose task has the same key and other entries belongs to an older list of
-        tasks, and does not count.
+        A record whose task has the same key but other entries belongs to an older list of tasks,
+        and is ignored.
         """
         rows = self._database.execute(
             "select key, task, outcome, result, reason, seconds from results"
@@ -138,7 +138,7 @@ class Store:
 
 
 def to_json(value: Any) -> str:
-    """Return JSON text, in which numbers that are not finite are null and NumPy's are plain."""
+    """Return JSON text, with null for numbers that are not finite and plain values for NumPy's."""
     return json.dumps(_plain(value), allow_nan=False)
 
 
@@ -153,9 +153,9 @@ def _plain(value: Any) -> Any:
 
 
 def _locked(folder: Path) -> IO[str]:
-    """Return a lock that ends with this process, however that ends."""
+    """Return a lock that ends with this process in any case."""
     file = (folder / "running.lock").open("w", encoding="utf-8")
-    with contextlib.suppress(ImportError):  # no such locks on this system
+    with contextlib.suppress(ImportError):  # this system lacks these locks
         import fcntl
 
         try:

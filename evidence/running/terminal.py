@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40  # largest number of rows of a table on the terminal; the files have all
 LONGEST = 16  # least width of a text, however narrow the terminal
-WIDTH = 180  # width that is assumed where there is no terminal
+WIDTH = 180  # width without a terminal
 
 
 class TerminalProgress:
-    """A line of progress on standard error if that is a terminal, and nothing elsewhere."""
+    """A line of progress on standard error if that is a terminal."""
 
     def __init__(self, total: int, stored: Sequence[Record]) -> None:
         self._total = total
@@ -74,7 +74,7 @@ class TerminalProgress:
 
 
 def say(line: str) -> None:
-    """Print a line of what goes on to standard output, at once."""
+    """Print a line on the current work to standard output, at once."""
     print(line, flush=True)
 
 
@@ -85,7 +85,7 @@ def print_summary(
     total: int,
     tables: Mapping[str, pd.DataFrame],
 ) -> None:
-    """Print the tables, how the tasks ended, and where the files are, to standard output."""
+    """Print tables, outcomes of the tasks, and the place of the files to standard output."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)

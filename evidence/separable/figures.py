@@ -79,7 +79,7 @@ def errors(found: Sequence[Group]) -> Figure:
 
 
 def losses(found: Sequence[Group]) -> Figure:
-    """Return Figure 2: losses of both methods against each other, low noise, small sample."""
+    """Return Figure 2: the loss of each method over that of the other, low noise, small sample."""
     rows, columns = len(_parts(found)), len(_models(found))
     with panels(rows, columns, 2.0 * columns + 0.6, 2.1 * rows + 0.4) as (figure, axes):
         for row, column, part, model in _grid(found):

@@ -1,6 +1,6 @@
 """Tables 1 to 4 and times as Dattner et al. published them.
 
-Mean squared errors of nonlinear over those of separable least squares: above one, the separable
+Mean squared errors of nonlinear over those of separable least squares; above 1, the separable
 method is better.
 """
 
@@ -35,8 +35,8 @@ _NONLINEAR_LARGE = {
     "high": (0.9, 1.2, 0.8, 1.0, 0.7, 0.9, 0.8, 1.0),
 }
 
-# The ratios by kind of parameters and sample size, in the order of the paper's tables: a row a
-# quality of the prior, the models with low noise before those with high noise
+# The ratios by kind of parameters and sample size, in the order of the paper's tables: a row for
+# each quality of the prior, the models with low noise before those with high noise
 TABLES: Mapping[tuple[str, str], Mapping[str, tuple[float, ...]]] = {
     ("linear", "small"): _LINEAR_SMALL,
     ("linear", "large"): _LINEAR_LARGE,
@@ -51,8 +51,7 @@ def ratio(kind: str, size: str, prior: str, noise: str, model: str) -> float:
 
 
 # Times of the authors' R package on one core, measured by us, integral criterion alone, small
-# samples: separable, and the least and most of not separable. Its FitzHugh-Nagumo was another
-# variant
+# samples: separable, and the range of not separable. Its FitzHugh-Nagumo was another variant
 SECONDS: Mapping[str, tuple[float, float, float]] = {
     "sir": (0.19, 1.15, 1.15),
     "ltk": (0.72, 0.84, 1.71),

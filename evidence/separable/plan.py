@@ -22,7 +22,7 @@ CHUNK = 50  # number of runs of a task
 FEWER = 100
 SIZES = ("small", "large")
 
-# The parts of the campaign: what a task measures, see :mod:`evidence.separable.runs`
+# The parts of the campaign: the measurements of a task, see :mod:`evidence.separable.runs`
 PARTS = ("matched", "smoothed", "polished", "published")
 
 
@@ -33,13 +33,13 @@ class Model:
     problem: str  # in the library
     samples: Mapping[str, int]  # numbers of times, small and large
     # Coefficients of variation of the starts of linear parameters by quality; that of the nonlinear
-    # ones, always, is "high"
+    # parameters is always "high"
     priors: Mapping[str, float]
     linear: tuple[str, ...]  # names of the linear parameters
-    optimiser: str  # what the authors' program minimises with: "bfgs" or "nelder-mead"
+    optimiser: str  # the authors' optimiser: "bfgs" or "nelder-mead"
     # Coefficient of variation of the starts of nonlinear parameters in the authors' program
     published_start: float
-    # In the authors' program, where they are not those of the problem
+    # bounds in the authors' program, where they differ from the problem's
     published_bounds: Mapping[str, tuple[float, float]]
 
 
@@ -168,7 +168,7 @@ def data_set(task: Task, problem: Problem, run: int) -> Problem:
 def starts(task: Task, problem: Problem, run: int, *, published: bool = False) -> dict[str, Array]:
     """Return start values by quality of the prior; nonlinear parameters are the same in all.
 
-    Gaussian around the truth, drawn again until within the bounds.
+    They are Gaussian around the truth, drawn again until they lie within the bounds.
     """
     model, true = MODELS[task["model"]], truth(task, problem)
     lower, upper = problem.lower, problem.upper
@@ -207,5 +207,5 @@ def _drawn(
 
 
 def _number(task: Task) -> int:
-    """Return the number of a model and sample size, which have random numbers of their own."""
+    """Return the seed of a model and sample size."""
     return crc32(f"{task['model']} {task['size']}".encode())

@@ -1,10 +1,10 @@
 """Both methods with the optimisers of the authors' program, simode for R.
 
-Their nonlinear least squares is a general minimiser on all parameters: Nelder and Mead's simplex
-of at most 500 evaluations for Lotka-Volterra, a variable metric method (J. C. Nash, Compact
-numerical methods for computers, 1990, algorithm 21) of at most 100 iterations for the others,
-both ended by a relative decrease of 1.5e-8. Values outside of the bounds count as the nearest
-ones within. Cubic smoothing splines by generalised cross-validation.
+Their nonlinear least squares is a general minimiser on all parameters: Nelder and Mead's simplex of
+at most 500 evaluations for Lotka-Volterra, a variable metric method (J. C. Nash, Compact numerical
+methods for computers, 1990, algorithm 21) of at most 100 iterations for the others. Both stop at a
+relative decrease of 1.5e-8. A value outside the bounds is replaced by the nearest one inside.
+Smoothing is by cubic splines with generalised cross-validation.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def simplex(function: Function, start: Array) -> Array:
     corners = np.vstack([start, start + edge * np.eye(len(start))])
 
     def logarithm(x: Array) -> float:
-        # The simplex sees no more than which value is lower; a difference becomes relative.
+        # the simplex only compares values, so differences may be relative
         return float(np.log(function(x)[0]))
 
     options: Any = {"initial_simplex": corners, "maxfev": EVALUATIONS}

@@ -1,7 +1,7 @@
-"""The runs of the campaign `separable`: what is measured of a chunk of data sets.
+"""The runs of the campaign `separable`: the measurements on a chunk of data sets.
 
-Four parts: separable and nonlinear least squares on the integral criterion (`matched`); the
-separable estimate with other smoothers (`smoothed`), and improved on the true trajectories
+There are four parts: separable and nonlinear least squares on the integral criterion (`matched`);
+the separable estimate with other smoothers (`smoothed`), and improved on the true trajectories
 (`polished`); both methods with the optimisers of the authors' program (`published`).
 """
 
@@ -21,7 +21,7 @@ from odefit import Control, ForwardMap, IntegralMatching, Problem, SingleShootin
 from odefit.common.arrays import Array
 from odefit.methods.smoothing import LocalPolynomial, Smoother, SmoothingSpline
 
-SAME = 1e-6  # relative difference of objectives below which they belong to the same optimum
+SAME = 1e-6  # relative difference of objectives of the same optimum
 
 
 def rivals() -> Mapping[str, Smoother]:
@@ -54,7 +54,7 @@ def matched(task: Task) -> Mapping[str, Any]:
 def smoothed(task: Task) -> Mapping[str, Any]:
     """Run separable least squares with other smoothers than the default.
 
-    As of :func:`matched`, by name of the smoother.
+    The result is that of :func:`matched`, by name of the smoother.
     """
     methods = {"default": ("high", IntegralMatching())}
     for name, smoother in rivals().items():
@@ -99,8 +99,8 @@ def polished(task: Task) -> Mapping[str, Any]:
 
     ``keys``; ``true``; ``runs``, a list with an entry a run: ``vector``, ``objective``, ``status``,
     ``seconds`` (processor time); ``floor``, the objective of a search that started from the true
-    values; ``reached``: as low as that; ``default``, the objective of the method with as many
-    starts as it takes by itself, where one does not reach it.
+    values; ``reached``: as low as that; ``default``, the objective of the method with its default
+    starts, where one start does not reach the floor.
     """
     exact = plan.exact(task)
     true = plan.truth(task, exact)
@@ -131,7 +131,7 @@ def polished(task: Task) -> Mapping[str, Any]:
 
 
 def as_low(objective: float | None, floor: float | None) -> bool:
-    """Whether an objective is that of the optimum, or lower."""
+    """Return whether an objective is that of the optimum, or lower."""
     if objective is None or floor is None:
         return False
     return objective <= floor * (1.0 + SAME)
@@ -140,7 +140,7 @@ def as_low(objective: float | None, floor: float | None) -> bool:
 def published(task: Task) -> Mapping[str, Any]:
     """Run both methods with the optimisers, starts and bounds of the authors' program.
 
-    As of :func:`matched`: ``sls``, ``nls, low`` and so on.
+    The result is that of :func:`matched`: ``sls``, ``nls, low`` and so on.
     """
     exact = plan.exact(task)
     found: dict[str, Any] = {}

@@ -17,13 +17,11 @@ from odefit.common.arrays import Array
 
 KINDS = ("linear", "nonlinear")
 
-# Where the paper's ratio is above the first, ours should be above the second: above one, and not by
-# rounding
+# Where the paper's ratio is above the first, ours should exceed the second: 1 and rounding
 LOW, ABOVE = 1.5, 1.01
 SAME_ERROR = 1.02  # ratio of mean squared errors below which smoothers count as equal
 
-# Times the loss of separable least squares: a search that ends above this is not at the same
-# minimum
+# Multiple of the loss of separable least squares above which a search is at another minimum
 WORSE = 1.01
 
 
@@ -36,7 +34,7 @@ class Group:
     size: str
     noise: float
     method: str  # "sls", "nls, low" and so on; the name of a smoother
-    vectors: Array  # vectors, losses, search, smoothing: By run; seconds for the last two
+    vectors: Array  # vectors, losses, search, smoothing: by run; seconds for the last two
     losses: Array
     search: Array
     smoothing: Array
@@ -233,10 +231,10 @@ def seconds(found: Sequence[Group]) -> pd.DataFrame:
 
 
 def polished(records: Sequence[Record]) -> pd.DataFrame:
-    """Return how often one start leads to the optimum on the true trajectories.
+    """Return the shares of single starts that reach the optimum on the true trajectories.
 
-    ``reached``: as low as a search from the true values, or lower. ``by default``: the same
-    with as many starts as the method takes by itself. ``lower``: more than a millionth below.
+    ``reached``: as low as a search from the true values, or lower. ``by default``: the same with
+    the method's default starts. ``lower``: more than a millionth below.
     """
     runs: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in records:

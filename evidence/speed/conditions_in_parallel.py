@@ -1,8 +1,8 @@
 """Evaluations of problems with many conditions: by one process, and shared by several workers.
 
 `folder` holds problems as JSON mappings that `odefit.problem.problem_from_mapping` reads, with
-guesses at which they are evaluated, residuals with their Jacobian, as a fit with fewer starts than
-workers does. One process and the workers take turns, each evaluation of both at the same values,
+guesses at which they are evaluated, residuals with their Jacobian, as in a fit with fewer starts
+than workers. One process and the workers take turns, each evaluation of both at the same values,
 which differ by a few per cent from one to the next. Seconds are those of the clock: medians; both
 have to give the same numbers to the last bit.
 """

@@ -1,9 +1,9 @@
-"""How long it takes from a slider to the curves on the page of ``odefit explore``.
+"""The time from a slider to the curves on the page of ``odefit explore``.
 
 Sliders are moved in Chromium. The time runs from the event of the slider, in the page, until all
 curves are drawn, which includes the way to the server, the integration and the way back, and until
-the browser has made its next frame. Moves follow each other one by one; while a slider is dragged
-faster than that, places in between are left out.
+the browser has made its next frame. Each move waits for the curves of the last; a slider that is
+dragged faster skips places.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MOVE = """async (count) => {
 
 def measured(page: Page, moves: int) -> tuple[np.ndarray, int]:
     """Return the times of moves in milliseconds, shape (moves, 2), and the number of curves."""
-    page.evaluate(MOVE, 5)  # what is compiled at first use
+    page.evaluate(MOVE, 5)  # kernels are compiled at first use
     times = np.array(page.evaluate(MOVE, moves))
     return times, page.locator("path.live").count()
 
@@ -68,7 +68,7 @@ def tasks(problems: Sequence[str], moves: int) -> list[Task]:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    """Return the row of a problem, in Chromium without a GPU, and what went wrong."""
+    """Return the row of a problem, in Chromium without a GPU, and errors of the page."""
     sys.path.append(str(ROOT / "tools"))
     from explore_browser import chromium, watched
 

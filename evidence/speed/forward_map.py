@@ -3,27 +3,26 @@
 Three engines in one process, taking turns:
 
 odefit
-    ``ForwardMap.trajectory``, and ``ForwardMap.evaluate``, which makes residuals and Jacobian of
-    it as a fit needs them; the model is the library's problem file. At the default tolerance,
-    which a fit polishes and reports with, at the tolerance of the rivals, and at the coarse one
-    with which a fit searches.
+    ``ForwardMap.trajectory``, and ``ForwardMap.evaluate``, which computes residuals and Jacobian
+    from it for a fit; the model is the library's problem file. The tolerances are the default, with
+    which a fit polishes and reports, that of the rivals, and the coarse tolerance of a search.
 SciPy
     ``solve_ivp`` on the variational equations written by hand in NumPy (`variational.py`), each
-    method that suits at rtol 1e-8.
+    suitable method at rtol 1e-8.
 CasADi
     CVODES at reltol 1e-8: through ``ca.jacobian`` of the integrator and through its
     ``forward(m)``, as the documentation shows, and with the variational equations written out
     ("augmented"); stiff (bdf) and non-stiff (adams, functional iteration) settings.
 
-SciPy and CasADi are helped: they know the size of every state on the trajectory beforehand, and
+SciPy and CasADi have an advantage: they are given the size of every state on the trajectory, and
 their absolute tolerance is 1e-3 rtol in these units. Unknowns are counted in units of their own
-size. The table shows the error that each engine makes: the largest over all states and
-sensitivities of max_t |error| over max(max_t |value|, 1e-3), in these units. An engine counts as
-SciPy's or CasADi's best if it is the fastest with an error below 1e-5.
+size. The table shows the error of each engine: the largest over all states and sensitivities of
+max_t |error| over max(max_t |value|, 1e-3), in these units. An engine counts as SciPy's or CasADi's
+best if it is the fastest with an error below 1e-5.
 
 In every repetition all engines integrate at the same new point, 5 % around the reference, several
 times over. Times are medians over repetitions; ratios are medians of the ratios within one
-repetition, so that a noisy machine does not matter much.
+repetition, so that a busy machine has little influence.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ Array = NDArray[np.float64]
 TIGHT = 1e-9  # odefit's relative tolerance with CVODES
 PATIENCE = 10.0  # seconds of processor time for one trajectory after which an engine is left out
 Rhs = Callable[[float, Array, Sequence[float]], Array]
-MATCHED = ", 1e-8"  # of odefit's engines, that which has the rivals' tolerance
+MATCHED = ", 1e-8"  # odefit's engine with the rivals' tolerance
 GOOD = 1e-5  # error below which an engine's time counts
 BATCH = 0.03  # seconds of calls of one engine in one repetition, at least
 
 
 @dataclass
 class Timing:
-    """What was measured of one engine."""
+    """The measurements on one engine."""
 
     engine: str
     call: Callable[[Array], Any]
@@ -75,7 +74,7 @@ class Timing:
 
 
 def scipy_engines(c: Case) -> list[Timing]:
-    """Every method that suits, with what a competent user gives it."""
+    """Return the suitable methods, with the options that a competent user would give."""
     scales = c.scales()
 
     def engine(method: str, rhs: Rhs, **options: Any) -> Callable[[Array], Array]:
@@ -115,7 +114,7 @@ def scipy_engines(c: Case) -> list[Timing]:
 
 
 def hurried(rhs: Rhs) -> Rhs:
-    """The same right-hand side, that raises after :data:`PATIENCE` seconds of work."""
+    """Return the same right-hand side, which raises after :data:`PATIENCE` seconds of work."""
     end = time.process_time() + PATIENCE
 
     def limited(t: float, y: Array, p: Sequence[float]) -> Array:
@@ -127,15 +126,15 @@ def hurried(rhs: Rhs) -> Rhs:
 
 
 def report_failure(c: Case, engine: str, error: Exception) -> None:
-    """Say that an engine cannot integrate the problem, and is left out of its tables."""
+    """Report that an engine cannot integrate the problem, and leave it out of its tables."""
     c.failures.append(f"{c.name}: {engine} fails: {str(error).strip().splitlines()[-1]}")
 
 
 def casadi_engines(c: Case) -> list[Timing]:
-    """CVODES by itself, in the configurations that its documentation offers."""
+    """Return CVODES itself, in the configurations of its documentation."""
     adams = {"linear_multistep_method": "adams", "nonlinear_solver_iteration": "functional"}
     tight = {"reltol": TIGHT, "abstol": 1e-3 * TIGHT}
-    # Where implicit methods win, accuracy costs: also at the tolerance that odefit uses there.
+    # where implicit methods win, also measure at odefit's tolerance there
     settings: dict[str, dict[str, Any]] = {"bdf": {}}
     settings |= {"bdf, 1e-9": tight} if c.written.stiff else {"adams": adams}
     found = []
@@ -212,7 +211,7 @@ def timing(
     c: Case,
     build: float = math.nan,
 ) -> Timing:
-    """An engine made ready: its error, and how many calls make a batch."""
+    """Return the error of an engine, and the number of calls in a batch."""
     error = c.error(values(c.point))
     call(c.point)
     began = time.perf_counter()
@@ -222,7 +221,7 @@ def timing(
 
 
 def measure(c: Case, repeats: int) -> list[Timing]:
-    """All engines on one problem, taking turns."""
+    """Measure all engines on one problem in turns."""
     engines = [*odefit_engines(c), *scipy_engines(c), *casadi_engines(c)]
     rng = np.random.default_rng(1)
     for _ in range(repeats):
@@ -243,7 +242,7 @@ def best(engines: list[Timing], family: str) -> Timing:
 
 
 def ratio(slow: Timing, fast: Timing) -> float:
-    """Median over repetitions of the ratio within one."""
+    """Return the median over repetitions of the ratio within a repetition."""
     return statistics.median(a / b for a, b in zip(slow.spent, fast.spent, strict=True))
 
 
@@ -298,7 +297,7 @@ def tasks(problems: Sequence[str], repeats: int) -> list[Task]:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    # Build times are those of a model never seen before.
+    # build times are those of a new model
     heyoka.llvm_state.set_diskcache_enabled(False)
     c = case(task["problem"])
     engines = measure(c, task["repeats"])

@@ -1,9 +1,8 @@
-"""What an installation of odefit weighs: MB on disk of every package that it brings.
+"""The size of an installation of odefit: MB on disk of all required packages.
 
-The files that pip has recorded, with byte code where it is there, of odefit and of what it
-requires, directly or not. It measures the environment that it runs in: make a fresh one, `pip
-install .` there, and run it with its Python. Extras that are not installed are named below the
-table.
+It counts the files that pip has recorded, with existing byte code, of odefit and of its direct and
+indirect requirements. It measures its own environment: make a fresh one, `pip install .` there, and
+run it with its Python. Extras that are not installed are named below the table.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ LEAST = 1.0  # MB: lighter packages share a row
 
 @dataclass
 class Package:
-    """A package that is installed: its version, weight in MB, and what asks for it."""
+    """An installed package: its version, size in MB, and the packages that require it."""
 
     name: str
     version: str
@@ -32,7 +31,7 @@ class Package:
 
 
 def weight(found: Distribution) -> float:
-    """MB of the files of a package, and of their byte code."""
+    """Return the MB of the files of a package, and of their byte code."""
     files: set[Path] = set()
     for entry in found.files or []:
         file = Path(str(found.locate_file(entry)))
@@ -43,7 +42,7 @@ def weight(found: Distribution) -> float:
 
 
 def requirements(found: Distribution, extras: Sequence[str]) -> Iterator[str]:
-    """Names of the packages that a package requires here, with some of its extras."""
+    """Return the names of the packages that a package requires here, with some of its extras."""
     from packaging.requirements import Requirement
 
     for text in found.requires or []:
@@ -54,7 +53,7 @@ def requirements(found: Distribution, extras: Sequence[str]) -> Iterator[str]:
 
 
 def closure(name: str, extras: Sequence[str]) -> tuple[dict[str, Package], list[str]]:
-    """All packages that come along, and the names of those that are not installed."""
+    """Return all required packages, and the names of those that are not installed."""
     packages: dict[str, Package] = {}
     missing: list[str] = []
     waiting = [(name, "", tuple(extras))]

@@ -1,10 +1,9 @@
 """Milliseconds of a match, smoothing included: the separable problems on the library's exact data.
 
-`IntegralMatching().match(problem)` from the default start; problems are loaded, and what their
-equations tell (which unknowns are linear) is known. "First" is without anything kept of other
-series at the same times, "again" is how data sets after the first of a study are matched. With
-`against`, the same calls are made in a process with another copy of odefit, taking turns.
-Medians; in brackets the least.
+`IntegralMatching().match(problem)` from the default start; problems are loaded, and their linear
+unknowns are already found. "First" reuses nothing from other series at the same times; "again" is
+the match of a later data set of a study. With `against`, the same calls are made in a process with
+another copy of odefit, taking turns. Times are medians, with the smallest in brackets.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from evidence.running.campaign import Option, Task, tasks_of
 PROBLEMS = ("seasonal-lotka-volterra", "sir", "gma", "fitzhugh-nagumo-separable")
 WARM_UP = 3
 
-# A process that matches the problem that it is asked for, and answers with the time it took
+# A process that matches the requested problem, and answers with the time
 SERVER = """
 import sys, time, odefit
 problems = {name: odefit.library.load(name) for name in sys.argv[1:]}
@@ -44,7 +43,7 @@ for line in sys.stdin:
 
 
 class Copy:
-    """A copy of odefit in a process of its own; `source` is None for the one installed here."""
+    """A copy of odefit in a separate process; `source` is None for the installed copy."""
 
     def __init__(self, source: Path | None) -> None:
         environment = dict(os.environ)

@@ -1,10 +1,10 @@
 """Whole fits of ten linear systems with dense series, with heyoka and without it.
 
 They are chains of fast and slow modes, flexible structures, filters, converters, springs and heat:
-two to eight states, 1,000 or 1,500 times, some with an input in every row. Parameters of a draw
-lie within a quarter of their typical values, and bounds a factor of ten around these; noise is 2 %
-of the range. Each fit is a process of its own, in which heyoka can or cannot be imported. Seconds
-are the processor's, for a second fit in that process, so that kernels are compiled and packages
+two to eight states, 1,000 or 1,500 times, some with an input in every row. Parameters of a draw lie
+within a quarter of their typical values, and bounds a factor of ten around these; noise is 2 % of
+the range. Each fit is a separate process, in which heyoka can or cannot be imported. Seconds are
+the processor's, for a second fit in that process, so that kernels are compiled and packages
 imported. An answer is right if its objective is at most that of the parameters that made the data.
 """
 
@@ -204,7 +204,7 @@ def measure(name: str, draw: int, engine: str) -> dict[str, Any]:
 
 
 def printed(name: str, draw: str, engine: str) -> None:
-    """Fit a system, and print what was measured as JSON: the work of a child."""
+    """Fit a system, and print the measurements as JSON, in a child process."""
     sys.stdout.write(json.dumps(measure(name, int(draw), engine)) + "\n")
 
 

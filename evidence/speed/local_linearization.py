@@ -1,18 +1,17 @@
 """Local Linearization against the Taylor method and CVODES, at equal measured error.
 
-Every method integrates states and sensitivities by all parameters and initial values, at a range
-of tolerances. The errors of the states, relative to the largest value of each on the trajectory,
-are measured against heyoka at 1e-14. Tolerances fall until the target is met; that run is
-shown, with the error that its sensitivities have: those of each state relative to their largest
-value, or to that of the state if that is larger (a sensitivity that is nothing but rounding errors
-does not count).
+Every method integrates states and sensitivities by all parameters and initial values, at a range of
+tolerances. The errors of the states, relative to the largest value of each on the trajectory, are
+measured against heyoka at 1e-14. Tolerances fall until the target is met; that run is shown, with
+the error of its sensitivities: those of each state relative to their largest value, or to that of
+the state if larger (so that pure rounding errors do not count).
 
 single
     One trajectory, values at 50 times.
 batch
     1,000 initial value problems that begin on that trajectory, each a two-hundredth of it long, as
-    multiple shooting asks for: Local Linearization all at once, heyoka all at once (four to a
-    vector) and one by one, CVODES one by one.
+    in multiple shooting: Local Linearization all at once, heyoka all at once (four to a vector) and
+    one by one, CVODES one by one.
 
 LL 2 is the method as published, LL 3 has states and sensitivities corrected by the defect. Compile
 times are not counted. Times are those of the processor, medians over repetitions in which all
@@ -119,7 +118,7 @@ class Entry:
 
 
 class Setting:
-    """A case made ready: field, pattern, and what single runs and bundles are given."""
+    """A prepared case: field, pattern, and the inputs of single runs and bundles."""
 
     def __init__(self, case: Case) -> None:
         data = {"t": [0.0, 1.0], next(iter(case.ode)): [1.0, 1.0]}
@@ -135,7 +134,7 @@ class Setting:
         scalars = np.array([case.values[name] for name in self.field.scalars])
         times = np.linspace(0.0, case.end, TIMES + 1)[1:]
         start = np.array(case.start)
-        # Directions in units of the unknowns' own sizes, as in a fit.
+        # directions in units of the unknowns' sizes, as in a fit
         changes = np.concatenate([np.diag(scalars), np.zeros((p, n))], axis=1)
         derivatives = np.concatenate([np.zeros((n, p)), np.eye(n)], axis=1)
         self.segment = Segment(0.0, times, np.zeros(0), np.zeros((1, 0, 5)))
@@ -192,7 +191,7 @@ class Setting:
 
 
 def errors(found: tuple[Array, Array, int], exact: tuple[Array, Array, int]) -> tuple[float, float]:
-    """Of states and sensitivities, relative to their largest values on the trajectory."""
+    """Return errors of states and sensitivities, relative to their largest values."""
     size = np.abs(exact[0]).max(axis=0)
     slope = np.maximum(np.abs(exact[1]).max(axis=0), size[:, None])
     return (
@@ -202,7 +201,7 @@ def errors(found: tuple[Array, Array, int], exact: tuple[Array, Array, int]) -> 
 
 
 def entries(s: Setting, batch: bool, target: float, failures: list[str]) -> list[Entry]:
-    """All methods, at tolerances that fall until the target is met; adds what failed."""
+    """Return the runs of all methods at falling tolerances, and add failures to `failures`."""
     f, pattern = s.field, s.pattern
     coarse = (10.0 ** -np.arange(3, 9.5, 0.5)).tolist()
     fine = (10.0 ** -np.arange(3, 13.0, 1.0)).tolist()
@@ -250,7 +249,7 @@ def entries(s: Setting, batch: bool, target: float, failures: list[str]) -> list
 
 
 def best(found: list[Entry]) -> list[Entry]:
-    """Of each method the last run: the first that met the target."""
+    """Return the last run of each method, the first that met the target."""
     return list({e.method: e for e in found}.values())
 
 

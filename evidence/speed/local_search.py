@@ -1,10 +1,10 @@
 """The local search beside SciPy's `trf` and `dogbox` and beside fides, from the same random starts.
 
 All searches have the same function: residuals with their Jacobian in the search's coordinates, with
-scales, offsets and standard deviations eliminated. Counted are the evaluations until the cost is
-nearly the lowest that any of them reaches from that start. fides (pip install fides) has the
+scales, offsets and standard deviations eliminated. The table counts the evaluations until the cost
+is nearly the lowest that any search reaches from that start. fides (pip install fides) has the
 Gauss-Newton Hessian and its own options; SciPy's methods have `x_scale="jac"`, and no row where the
-cost is no sum of squares.
+cost is not a sum of squares.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Ended(Exception):  # noqa: N818 - no error
 
 
 class Traced:
-    """A cost that keeps the value of each evaluation, at most `limit` of them."""
+    """A cost that records the value of each evaluation, at most `limit` values."""
 
     def __init__(self, cost: LocalCost, limit: int) -> None:
         self.cost, self.limit = cost, limit
@@ -137,7 +137,7 @@ def traces(problem: odefit.Problem, start: Array, limit: int) -> dict[str, list[
             found[method] = None
             continue
         except (ArithmeticError, ValueError, RuntimeError):
-            pass  # what it had reached counts
+            pass  # the costs so far count
         found[method] = cost.values
     return found
 
@@ -230,7 +230,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 
 def _cell(found: Sequence[Mapping[str, float]], method: str) -> str:
-    """Return how many starts reach the lowest cost, and the median of their evaluations."""
+    """Return the number of starts that reach the lowest cost, and their median evaluations."""
     counted = [row[method] for row in found if method in row]
     reached = [count for count in counted if math.isfinite(count)]
     if not counted:
@@ -241,7 +241,7 @@ def _cell(found: Sequence[Mapping[str, float]], method: str) -> str:
 
 
 def _compared(found: Sequence[Mapping[str, float]]) -> list[str]:
-    """Return what a row of the second table says of some starts."""
+    """Return the cells of the second table on some starts."""
     best = [
         (row["odefit"], min(c for m, c in row.items() if m != "odefit"))
         for row in found

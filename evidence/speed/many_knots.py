@@ -2,8 +2,8 @@
 
 The input is linear between rows of 0.02 s; residuals and Jacobian are evaluated. "Linear" is a
 damped spring with an unknown gain, "bilinear" has the input multiply a state, "cubic" is the spring
-with a term in x^3, which no closed form has. The times are the processor's, the least of the
-repeats. "Difference" is the largest of residuals and Jacobian, relative to the largest value.
+with a term in x^3, without a closed form. Times are the processor's, the smallest of the repeats.
+"Difference" is the largest of residuals and Jacobian, relative to the largest value.
 """
 
 from __future__ import annotations

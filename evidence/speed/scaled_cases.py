@@ -13,7 +13,7 @@ from scipy import integrate
 import odefit
 from evidence.peers.variational import LINKS, WRITTEN, Array, Written
 
-solve_ivp: Any = integrate.solve_ivp  # its many overloads are too much for a type checker here
+solve_ivp: Any = integrate.solve_ivp  # a type checker cannot resolve its many overloads here
 RTOL = 1e-8
 
 
@@ -39,7 +39,7 @@ class Case:
         return self.problem.condition(self.experiment).t0
 
     def seeds(self) -> Array:
-        """Initial sensitivities, shape (n, m): initial values are linear in the unknowns."""
+        """Return initial sensitivities, shape (n, m); initial values are linear in the unknowns."""
         m = len(self.point)
         at_zero = np.array(self.written.initial(np.zeros(m)), dtype=float)
         columns = [np.array(self.written.initial(e), dtype=float) - at_zero for e in np.eye(m)]
@@ -51,17 +51,17 @@ class Case:
         return np.concatenate([x0, self.seeds().ravel()])
 
     def scales(self) -> Array:
-        """Units of states and sensitivities, shape (n * (1 + m),)."""
+        """Return units of states and sensitivities, shape (n * (1 + m),)."""
         return np.concatenate([self.sizes, (self.sizes[:, None] / np.abs(self.point)).ravel()])
 
     def error(self, found: Array) -> float:
-        """See the top of this file; `found` in scaled units."""
+        """Return the error as defined in `forward_map.py`; `found` is in scaled units."""
         off = np.abs(found - self.exact).max(axis=0)
         return float(np.max(off / np.maximum(np.abs(self.exact).max(axis=0), 1e-3)))
 
 
 def chain() -> odefit.Problem:
-    """The chain with rates between 0.5 and 2, twenty data times, every state observed."""
+    """Return the chain with rates between 0.5 and 2, twenty data times, every state observed."""
     written = WRITTEN["chain-50"]
     k = 2.0 ** np.random.default_rng(50).uniform(-1, 1, LINKS)
     times = np.linspace(3.0, 60.0, 20)
@@ -110,7 +110,7 @@ def case(name: str) -> Case:
         problem = odefit.library.load(name)
         known = odefit.library.reference(name)
         values = {**known.parameters, **known.initial}
-    # hiv-proteinase has five experiments: the fourth.
+    # of hiv-proteinase's five experiments, the fourth
     experiment = problem.experiments[3 if len(problem.experiments) > 1 else 0].name
     problem = single(problem, experiment)
     point = np.array([values[key] for key in written.unknowns])

@@ -1,13 +1,13 @@
-"""What screening would gain if heyoka's lanes integrated several start points at once.
+"""The gain in screening if heyoka's lanes integrated several start points at once.
 
 Start points of single shooting are compared by their costs, one by one, with states alone. Here 64
 of them are integrated over all data times of dense series, by the scalar integrator and by the one
-for batches, which takes as many steps for all its lanes as the slowest needs. "Ordered" is
-with points that need about as many steps beside each other, which nobody knows beforehand.
-Points at which the Taylor method gives up are left out of both: a lane that fails stops the
-others. Microseconds of CPU time a point, the least of the repeats; compilation, without the cache
-of compiled models, in milliseconds. "Pays from" is the number of points from which on compiling
-pays, and "ordered, from" is the same for points in that order.
+for batches, which takes as many steps for all its lanes as the slowest needs. "Ordered" places
+points with similar numbers of steps beside each other, an order that is unknown in practice. Points
+at which the Taylor method fails are left out of both, because a failing lane stops the others. The
+times are microseconds of CPU time for a point, the smallest of the repeats. Compilation, without
+the cache of compiled models, is in milliseconds. "Pays from" is the number of points from which
+compiling pays, and "ordered, from" is the same for points in that order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Kernel:
         self._lanes = lanes
 
     def steps(self, points: Array) -> int:
-        """Integrate as many points as there are lanes; the steps taken, 0 if a single one fails."""
+        """Integrate a point in each lane; return the steps, or 0 if one fails."""
         states = np.array([self._initial(p) for p in points]).T
         scalars = np.array([self._scalars(p) for p in points]).T
         self._equations.pars[: len(scalars)] = scalars
@@ -81,7 +81,7 @@ class Kernel:
 
 
 def row(name: str, lanes: int, repeats: int) -> list[str]:
-    """What is measured of one system."""
+    """Return the measurements on one system."""
     single, batch = Kernel(name, 1), Kernel(name, lanes)
     points = sample(single.problem, 0, POINTS, 0)
     steps = np.array([single.steps(p[None]) for p in points])

@@ -1,9 +1,9 @@
-"""Seconds until odefit does something: process start to exit, median of fresh processes.
+"""Seconds of short odefit commands: process start to exit, median of fresh processes.
 
-A bare ``python -c pass`` and the import of numpy alone run between them, taking turns: what is
-above those is odefit's. The problem is lotka-volterra-f; "first time" is with an empty cache of
-compiled models. "Heaviest imports" is what ``-X importtime`` says of ``import odefit``:
-milliseconds in each module itself and in what only it imports first, packages added up.
+A bare ``python -c pass`` and the import of numpy alone run between them, taking turns; the excess
+over those is odefit's. The problem is lotka-volterra-f; "first time" is with an empty cache of
+compiled models. "Heaviest imports" is the output of ``-X importtime`` for ``import odefit``:
+milliseconds in each module and in modules that it imports first, summed by package.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def commands() -> dict[str, list[str]]:
 
 
 def measure(repeats: int) -> dict[str, list[float]]:
-    """Seconds of every command, taking turns; a first round is not counted."""
+    """Return the seconds of every command in turns; a first round is not counted."""
     spent: dict[str, list[float]] = {name: [] for name in commands()}
     for repetition in range(repeats + 1):
         for name, command in commands().items():
@@ -61,7 +61,7 @@ def measure(repeats: int) -> dict[str, list[float]]:
 
 
 def heaviest(statement: str, count: int = 8) -> str:
-    """Packages by the milliseconds that their modules take of a statement's imports."""
+    """Return packages by the milliseconds of their modules in a statement's imports."""
     finished = run_process([sys.executable, "-X", "importtime", "-c", statement], LIMIT)
     total: Counter[str] = Counter()
     for line in finished.errors.splitlines():

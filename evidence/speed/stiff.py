@@ -2,13 +2,14 @@
 
 `folder` holds problems as JSON mappings that `odefit.problem.problem_from_mapping` reads, with the
 values at which they are timed as guesses; without it, the library's problems are timed at their
-references. Each model and engine is a process of its own, on one core. "First" is the time from
-the file to the first sensitivities, imports included; compiled kernels are on disk. The others are
-the least CPU times of the repeats: "cost" of `evaluate_cost`, "sensitivities" of `evaluate`, which
-has residuals with their Jacobian, and "gradient" of `gradient`, which has the gradient of the cost
-alone, by the adjoint where that pays ("sensitivities" beside it where it does not). "Difference" is
-that of the two gradients: the largest over the unknowns, in units of each, relative to the largest
-sum of what the residuals add to a derivative, as they all but cancel at an optimum.
+references. Each model and engine is a separate process, on one core. "First" is the time from the
+file to the first sensitivities, imports included; compiled kernels are on disk. The others are the
+smallest CPU times of the repeats: "cost" of `evaluate_cost`, "sensitivities" of `evaluate`, which
+computes residuals with their Jacobian, and "gradient" of `gradient`, which computes the gradient of
+the cost alone. The gradient is by the adjoint where that pays, and is marked "sensitivities"
+otherwise. "Difference" is that of the two gradients, the largest over the unknowns, in units of
+each. It is relative to the largest sum of absolute terms of a derivative, because the terms almost
+cancel at an optimum.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 
 
 def least(function: Callable[[], object], repeats: int) -> float:
-    """Return the least CPU time of a function, in milliseconds."""
+    """Return the smallest CPU time of a function, in milliseconds."""
     times = []
     for _ in range(repeats):
         began = time.process_time()
@@ -88,7 +89,7 @@ def measure(
 
 
 def child(source: str, engine: str, options: Task) -> dict[str, float | str]:
-    """Time one model by one engine in a process of its own."""
+    """Time one model by one engine in a separate process."""
     code = "import sys; from evidence.speed.stiff import printed; printed(*sys.argv[1:])"
     command = [sys.executable, "-c", code, source, engine]
     command += [str(options["tolerance"]), str(options["repeats"])]
@@ -105,7 +106,7 @@ def shortened(failure: str) -> str:
 
 
 def printed(source: str, engine: str, tolerance: str, repeats: str) -> None:
-    """Time one model, and print what was measured as JSON: the work of a child."""
+    """Time one model, and print the measurements as JSON, in a child process."""
     found = measure(source, cast(EngineName, engine), float(tolerance), int(repeats))
     sys.stdout.write(json.dumps(found) + "\n")
 

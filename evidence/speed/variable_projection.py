@@ -1,11 +1,11 @@
-"""What the elimination of scales, offsets and standard deviations gains, start by start.
+"""The gain by eliminating scales, offsets and standard deviations, start by start.
 
 A problem is the name of one in the library or a file: a problem file, or its mapping as JSON, of
 which every `guess` is left out. Each start
 is run with and without the elimination, from the same points, in turn and in this process; both
 searches have the options of the default method.
 
-The table has the unknowns and how many of them are eliminated, the starts, those that end at the
+The table has the numbers of unknowns and of eliminated unknowns, the starts, those that end at the
 lowest cost of all (as `odefit.fit` compares costs), the lowest cost and the median, and the
 evaluations with gradient and the seconds of all starts together, with the choice of their points.
 """

@@ -1,11 +1,12 @@
 """CPU time of default fits for which users waited longest, beside another copy of odefit.
 
-Each fit of `waiting_problems` is a process of its own: the file is read, then `odefit.fit` with one
-job, or with as many starts as the problem asks for. Seconds are the processor's, of the call alone.
-With `against`, the src folder of another copy, that copy does the same, taking turns. Medians of
-the rounds that count; a first round, which fills caches of compiled models and kernels, is left
-out unless a fit of it took more than a minute. An optimum is as good if its measure, -2 log L
-with noise and else the objective, is at most that of the other copy plus 1e-6 of it.
+Each fit of `waiting_problems` is a separate process: it reads the file and calls `odefit.fit` with
+one job, or with the problem's number of starts. Seconds are the processor's, of the call alone.
+With `against`, the src folder of another copy, that copy takes turns with this one. Times are
+medians of the counted rounds; a first round, which fills caches of compiled models and kernels, is
+left out unless a fit of it took more than a minute. An optimum is equal or better if its measure is
+at most 1 + 1e-6 times that of the other copy. The measure is -2 log L with noise, and otherwise the
+objective.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ print(json.dumps({
 }))
 """
 
-LONG = 60.0  # seconds of the longest fit of a round in which caches do not matter
+LONG = 60.0  # seconds of the longest fit in a round from which caches are negligible
 
 HEAD = ("problem", "unknowns, values", "starts", "CPU time, s", "-2 log L or objective")
 OTHER = ("its starts", "other copy, s", "its measure", "share of its time", "as good")

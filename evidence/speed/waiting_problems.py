@@ -1,4 +1,4 @@
-"""Problems whose fits once took a user longest, as files: subjects, doses, few points, a pendulum.
+"""Problems with the longest reported fits, as files: subjects, doses, few points, a pendulum.
 
 Data come from the models' own solutions at drawn values, with noise of a known size. The measured
 concentrations of theophylline come from the tests' data.
@@ -136,14 +136,14 @@ t0 = 0.0
 
 @dataclass(frozen=True)
 class Waiting:
-    """A problem by its files, and the number of starts that is asked for; 0 if none is."""
+    """A problem by its files, and the requested number of starts; 0 for the default."""
 
     files: Callable[[], Files]
     starts: int = 0
 
 
 def swallowed(count: int, *, own_volume: bool, sd: str = f"{NOISE}") -> Files:
-    """Return subjects who swallow one dose each, with rates of their own."""
+    """Return subjects with one oral dose each and individual rates."""
     rng = np.random.default_rng([count, own_volume])
     rows = ["ID,TIME,AMT,DV,EVID"]
     shared = rng.uniform(25.0, 40.0)
@@ -162,9 +162,9 @@ def swallowed(count: int, *, own_volume: bool, sd: str = f"{NOISE}") -> Files:
 
 
 def crossover(*, own: bool) -> Files:
-    """Return twelve subjects with one dose into the blood and, two days later, one swallowed late.
+    """Return twelve subjects with one dose into the blood and, two days later, a lagged oral dose.
 
-    All unknowns are in common, or absorption, clearance and lag are each subject's own.
+    All unknowns are shared, or absorption, clearance and lag are individual.
     """
     rng = np.random.default_rng([12, own])
     rows = ["ID,TIME,AMT,DV,EVID,CMT,WT"]
@@ -199,7 +199,7 @@ def crossover(*, own: bool) -> Files:
 
 
 def many_doses() -> Files:
-    """Return three measurements after 61 doses, each a record of its own."""
+    """Return three measurements after 61 doses, each in a separate record."""
     rng = np.random.default_rng(61)
     ka, clearance, volume = 1.1, 2.5, 30.0
     ke, rows, late = clearance / volume, ["ID,TIME,AMT,DV,EVID"], 0.4

@@ -3,9 +3,9 @@
 Each fit is a fresh process:
 
 odefit
-    ``odefit fit PROBLEM.toml --json FILE``, everything left at its default, with an empty cache:
-    a model that was never fitted on this computer. "odefit again" is the same command once more;
-    heyoka then finds the compiled model in its cache on disk.
+    ``odefit fit PROBLEM.toml --json FILE``, all options at their defaults, with an empty cache, as
+    for a model never fitted on this computer. "odefit again" is the same command repeated; heyoka
+    then finds the compiled model in its cache on disk.
 by hand
     ``solve_ivp`` (LSODA, 1e-8) in ``scipy.optimize.least_squares``, bounds, finite-difference
     Jacobian, the best of ten random starts uniform in the bounds: `peers/fit_in_process.py`.
@@ -14,10 +14,10 @@ COPASI SS, COPASI LM
     random starts, default settings: `peers/fit_in_process.py`.
 
 All get the same equations, data and bounds, and no guess. An answer is right if every unknown is
-within 1 % of its reference; for alpha-pinene, whose data are real, if the objective is within
-0.1 % of the reference. COPASI integrates to 1e-6 by default, which on ill-conditioned problems
-moves unknowns by more than 1 % although its fit is perfect by its own measure: "fits" marks an
-answer whose objective is below 1e-8 times the sum of squares of the data.
+within 1 % of its reference; for alpha-pinene, whose data are real, if the objective is within 0.1 %
+of the reference. COPASI integrates to 1e-6 by default, which on ill-conditioned problems moves
+unknowns by more than 1 % although its own objective is negligible; "fits" marks an answer whose
+objective is below 1e-8 times the sum of squares of the data.
 
 The option `check` shows that COPASI minimises what odefit minimises: both objectives at the
 reference values and at random points.
@@ -52,7 +52,7 @@ from evidence.running.measuring import (
 from evidence.running.output import listed
 
 TAG = "local-and-global-solvers"
-# Tools as processes; "odefit in process" runs beside them to show where odefit's time goes
+# Tools as processes; "odefit in process" shows the parts of odefit's time
 SINGLE = ("odefit", "odefit again", "by hand", "COPASI SS", "COPASI LM")
 OWN = ("odefit", "odefit again")
 INSIDE = "odefit in process"
@@ -68,8 +68,8 @@ class Run:
     tool: str
     seed: int
     seconds: float  # of the whole process
-    # importing, work, again: Seconds inside it: imports, everything after, the same fit again in
-    # the same process; NaN where a tool does not tell
+    # importing, work, again: seconds of imports, of the rest, and of the same fit again in the
+    # same process; NaN if a tool does not report them
     importing: float
     work: float
     again: float
@@ -83,7 +83,7 @@ def twelve() -> list[str]:
 
 
 def command(tool: str, problem: str, seed: int, folder: Path) -> list[str]:
-    """What to run; every tool prints JSON, but for odefit's command line, which writes it."""
+    """Return the command of a tool; every tool prints JSON, except odefit, which writes it."""
     file = odefit.library.path(problem)
     if tool in OWN:
         result = str(folder / "result.json")
@@ -102,7 +102,7 @@ def _in_process(*arguments: str) -> list[str]:
 
 
 def fit(tool: str, problem: str, seed: int, limit: float, cache: Path | None) -> Run:
-    """One fit in a process of its own, judged."""
+    """Run one fit in a separate process, and judge it."""
     with tempfile.TemporaryDirectory() as name:
         finished = run_process(command(tool, problem, seed, Path(name)), limit, cache)
         answer = _answer(tool, finished, Path(name))
@@ -126,7 +126,7 @@ def fit(tool: str, problem: str, seed: int, limit: float, cache: Path | None) ->
 
 
 def verdict(problem: str, objective: float, error: float) -> str:
-    """Whether an answer is right; see the top of this file."""
+    """Return whether an answer is right; see the module."""
     known = odefit.library.reference(problem)
     if known.noise != "none":
         return "right" if objective <= 1.001 * known.objective else "wrong"
@@ -166,7 +166,7 @@ def campaign(problem: str, seed: int, limit: float, by_hand: bool) -> list[Run]:
 
 
 def cell(runs: Sequence[Run]) -> str:
-    """Median seconds and verdicts of one tool on one problem."""
+    """Return median seconds and verdicts of one tool on one problem."""
     if not runs:
         return ""
     good = sum(r.verdict == "right" for r in runs)
@@ -179,10 +179,10 @@ def cell(runs: Sequence[Run]) -> str:
 
 
 def against_copasi(by_tool: dict[str, list[Run]]) -> float:
-    """Seconds of odefit over those of the faster COPASI method that is right, with the same seed.
+    """Return odefit's seconds over those of the faster right COPASI method with the same seed.
 
-    The median over seeds: what ran one after the other shared the machine's load. NaN where
-    COPASI is never right.
+    The result is the median over seeds, because consecutive runs shared the machine's load, and NaN
+    where COPASI is never right.
     """
     ratios = []
     for own in by_tool["odefit"]:
@@ -219,7 +219,7 @@ def check(problem: str, limit: float) -> list[list[str]]:
     forward = odefit.ForwardMap(loaded)
     reference = loaded.vector(_reference(problem))
     shaken = reference * np.random.default_rng(0).uniform(0.9, 1.1, len(reference))
-    near = np.clip(shaken, loaded.lower, loaded.upper)  # COPASI would do so
+    near = np.clip(shaken, loaded.lower, loaded.upper)  # as in COPASI
     rows = []
     for place, vector in {"reference": reference, "near": near}.items():
         values = json.dumps(dict(zip(loaded.keys, vector.tolist(), strict=True)))

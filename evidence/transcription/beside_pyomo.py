@@ -6,12 +6,12 @@ derivatives, "IPOPT" one solve on one thread at tolerance 1e-8. Below it is the 
 fitted by least squares to the logarithms.
 
 The second compares the building with Pyomo's, in the same process: the same model written by hand
-in pyomo.dae, with the same uniform mesh, discretised there by backward differences (which are
-Radau collocation with one point) and by Radau collocation with three points. "Build" is to a model
-ready for a solver: with exact derivatives for odefit, before any derivative for Pyomo, whose
-solvers make them from the .nl file. That file is written by Pyomo in both cases: by odefit's
-interface to AMPL solvers, and from Pyomo's model. "Difference" is how far Pyomo's constraints, at
-odefit's solution, are from zero, relative to the largest state, as a check that both are the same.
+in pyomo.dae, with the same uniform mesh, discretised there by backward differences (which are Radau
+collocation with one point) and by Radau collocation with three points. "Build" is to a model ready
+for a solver: with exact derivatives for odefit, before any derivative for Pyomo, whose solvers make
+them from the .nl file. That file is written by Pyomo in both cases: by odefit's interface to AMPL
+solvers, and from Pyomo's model. "Difference" is the largest of Pyomo's constraints at odefit's
+solution, relative to the largest state, to check that both programs are the same.
 
 Both start from the data interpolated by straight lines and all rate constants at 1e-4 1/min (our
 choice; the reference is between 2e-5 and 3e-4). Times are the smallest of the repetitions, after
@@ -60,7 +60,7 @@ INITIAL = dict(zip(STATES, (100.0, 0.0, 0.0, 0.0, 0.0), strict=True))
 
 
 def interpolated(times: Array) -> Array:
-    """States at `times`, shape (times, 5), by straight lines through initial values and data."""
+    """Return states at `times`, shape (times, 5), by straight lines through the data."""
     knots = np.append(0.0, DATA_TIMES)
     columns = [
         np.interp(times, knots, np.append(INITIAL[s], MEASURED[f"y{s[1]}"].values)) for s in STATES
@@ -73,7 +73,7 @@ def interpolated(times: Array) -> Array:
 
 @dataclass
 class Run:
-    """One solve: seconds and what came out."""
+    """One solve: its seconds and outcome."""
 
     discretisation: Discretisation
     build: float
@@ -94,7 +94,7 @@ def run_once(scheme: Scheme, steps: int) -> Run:
 
 
 def solved(steps: int, repeats: int) -> list[Any]:
-    """Return what building and solving took, as numbers, and what was found."""
+    """Return seconds of building and solving, sizes, and the solution."""
     run_once(Trapezoid(), 123)
     runs = [run_once(Trapezoid(), steps) for _ in range(repeats)]
     build, solve = min(r.build for r in runs), min(r.solve for r in runs)
@@ -107,7 +107,7 @@ def solved(steps: int, repeats: int) -> list[Any]:
 
 
 def pyomo_model(steps: int, points: int) -> Any:
-    """Backward differences, or Radau collocation with so many points (none: 0)."""
+    """Return Pyomo's model by backward differences (0 points), or by Radau collocation."""
     import pyomo.dae as dae
     import pyomo.environ as pyo
 
@@ -157,7 +157,7 @@ def pyomo_model(steps: int, points: int) -> Any:
 
 
 def difference(m: Any, found: Run) -> float:
-    """Largest of Pyomo's residuals at odefit's solution, relative to the largest state."""
+    """Return the largest of Pyomo's residuals at odefit's solution over the largest state."""
     import pyomo.environ as pyo
 
     values, unknowns = found.answer.values, found.answer.unknowns

@@ -16,11 +16,11 @@ from evidence.transcription.runs import ALTERNATIVE, FOUND, NEAR
 from evidence.transcription.tables import frame
 from odefit.reporting.figures.style import INK, MUTED, dress, new_figure, plain_style, say
 
-# Colours by scheme, from Okabe and Ito's palette, which colour-blind readers can tell apart
+# Colours by scheme, from Okabe and Ito's palette, which colour-blind readers can distinguish
 COLOURS = dict(zip(SCHEMES, ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9"), strict=True))
 MARKERS = "os^Dvp*X"  # markers by solver, in their order
 
-# Smallest value that is drawn; smaller ones are drawn here
+# Smallest drawn value; smaller values are drawn here
 LEAST_ERROR, LEAST_DISTANCE, LEAST_TIME = 1e-12, 1e-9, 1e-3
 
 # The panels: letter, scope, quantity on the vertical axis, and end of the title
@@ -36,7 +36,7 @@ PANELS = (
 def figures(records: Sequence[Record]) -> Mapping[str, Figure]:
     """Return a figure for each problem, with those panels of appendix C that have runs."""
     runs = frame(records)
-    # A point that violates the equations is not a solution, near or far.
+    # a point that violates the equations is no solution
     points = runs[runs["success"] & runs["max_re"].notna() & runs["nrmse"].notna()]
     return {
         f"figure-{problem}": _figure(problem, points[points["problem"] == problem])
@@ -100,7 +100,7 @@ def _panel(
 
 
 def _scale(axes: Axes, vertical: str, points: pd.DataFrame) -> None:
-    """Give all panels of a problem the same axes, so that they compare."""
+    """Give all panels of a problem the same axes."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(*_limits(points["max_re"].clip(lower=LEAST_DISTANCE), FOUND, NEAR))
@@ -111,7 +111,7 @@ def _scale(axes: Axes, vertical: str, points: pd.DataFrame) -> None:
 
 
 def _limits(values: pd.Series[float], *shown: float) -> tuple[float, float]:
-    """Return limits of a logarithmic axis that has all values, and `shown` too."""
+    """Return limits of a logarithmic axis that includes all values and `shown`."""
     every = [*values, *shown]
     return min(every) / 2.0, max(every) * 2.0
 

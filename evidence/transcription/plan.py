@@ -35,11 +35,11 @@ STEPS: dict[str, tuple[int, ...]] = {
     "crauste-p": (100, 1000),
 }
 
-FINAL = {"alpha-pinene": 36900.0}  # ends of meshes that go on after the last measurement
+FINAL = {"alpha-pinene": 36900.0}  # ends of meshes that extend beyond the last measurement
 SCHEMES = ("Euler", "Trapezoid", "Adams-Moulton", "Simpson", "Runge-Kutta")
 TOLERANCES: tuple[float, ...] = (1e-4, 1e-6)  # the values of eps in ExtraTol
 
-# The values of eps by problem in footnote 8, in place of those
+# The values of eps by problem in footnote 8, which replace these
 OTHER_TOLERANCES: dict[str, tuple[float, ...]] = {
     "lotka-volterra-p": (1e-5, 1e-6, 1e-8),
     "crauste-f": (1e-5, 1e-7, 1e-9),
@@ -51,12 +51,12 @@ PENALTIES: tuple[float, ...] = (1e3, 1e5)  # the values of P in SoftCons
 # Solvers that come with odefit; others have tasks where they are installed
 LOCAL_SOLVERS = ("Ipopt", "Bonmin")
 
-# Solvers that have no tasks, with thousands of points too slow to say anything
+# Solvers without tasks, which are too slow with thousands of points
 LEFT_OUT = ("uno", "maingo")
 StartKind = Literal["zero", "data"]
 
-# Where every solver starts: all variables zero, moved within their bounds, which is AMPL's default
-# and so the paper's; or observed states at their data
+# The start of every solver: all variables zero, moved within their bounds (AMPL's default, and so
+# the paper's), or observed states at their data
 START: StartKind = "data"
 
 
@@ -122,8 +122,8 @@ class Configuration:
     def task(self) -> dict[str, Any]:
         """Return the task: its key, and the factors over which a part of the campaign is spread.
 
-        M and eps are in the key alone: as factors, values that few problems have (M = 10000,
-        eps = 1e-8) would bring these problems into every small part.
+        M and eps are in the key alone. As factors, rare values (M = 10000, eps = 1e-8) would put
+        their few problems into every small part.
         """
         return {
             "key": self.key,
@@ -154,7 +154,7 @@ def configurations(solver: str, meshes: tuple[str, ...]) -> Iterator[Configurati
 
 
 def solvers() -> Mapping[str, Solver]:
-    """Return the solvers that can run here, and the local ones in any case, local ones first."""
+    """Return the solvers that can run here and all local solvers, local solvers first."""
     every = registry()
     local = {n: s for n, s in every.items() if n in LOCAL_SOLVERS}
     rest = {n: s for n, s in every.items() if n not in local and s.missing() is None}
@@ -162,7 +162,7 @@ def solvers() -> Mapping[str, Solver]:
 
 
 def registry() -> dict[str, Solver]:
-    """Return all solvers by name; one that comes with odefit is not run again over AMPL."""
+    """Return all solvers by name; a solver included in odefit is not run again over AMPL."""
     every = [make() for name, make in SOLVERS.items() if ":" not in name and name not in LEFT_OUT]
     return {s.name: s for s in every}
 
@@ -178,7 +178,7 @@ def instance_of(configuration: Configuration, start: StartKind = START) -> Insta
 def start_of(
     discretisation: Discretisation, kind: StartKind = START
 ) -> tuple[Array | None, Array | None]:
-    """Return start values at points and of unknowns; None where the solver's own zero will do.
+    """Return start values at points and of unknowns; None for the solver's own zero.
 
     From data: observed states on straight lines between measurements, other states at their
     initial value; unknown initial values as measured (at the first measurement) or in the middle

@@ -1,7 +1,7 @@
 """One run of the study of Fernandez de Dios et al., and its measures (section 3.3).
 
 A solution is compared with the reference by its parameters (MaxRE) and with the data by its
-observables (NRMSE); from both follows which of the tables' columns it counts in.
+observables (NRMSE); both determine the column of the tables in which it counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from odefit.methods.solvers.solver import Limits, penalised_objective
 FOUND = 0.1  # largest MaxRE of a solution that counts as the reference
 NEAR = 0.5  # largest MaxRE of a solution that counts as near
 
-# NRMSE below which a solution that is farther away fits as well as the reference
+# NRMSE below which a more distant solution fits as well as the reference
 ALTERNATIVE = 1e-4
 
 # Gap between bound and objective, relative to the objective, that proves global optimality
@@ -37,7 +37,7 @@ Place = Literal["found", "near", "alternative", "elsewhere"]
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Make a run; return the solver's answer, and what the study measures of it."""
+    """Make a run; return the solver's answer and the study's measures of it."""
     configuration, seconds = Configuration.of(task["key"]), task["seconds"]
     began = time.perf_counter()
     solver = registry()[configuration.solver]
@@ -45,7 +45,7 @@ def run(task: Task) -> dict[str, Any]:
     d, problem = instance.discretisation, instance.discretisation.problem
     absolute = ABSOLUTE_GAP * data_variation(d)
     limits = Limits(seconds, 1, RELATIVE_GAP, absolute)
-    # A global solver that overruns or dies leaves its best point and its bound behind.
+    # A global solver that overruns or dies still leaves its best point and bound.
     proves = solver.scope == "global"
     a = solve_isolated(solver, instance, limits) if proves else solver.solve(instance, limits)
     taken = time.perf_counter() - began
@@ -117,14 +117,14 @@ def place(max_re: float | None, nrmse: float | None) -> Place:
 
 
 def certified(cost: float, lower_bound: float | None, absolute_gap: float) -> bool:
-    """Whether bound and best point meet: no feasible point is better by more than the gap."""
+    """Return whether bound and best point meet within the gap for a proof."""
     if lower_bound is None or not np.isfinite(cost) or not np.isfinite(lower_bound):
         return False
     return bool(cost - lower_bound <= max(RELATIVE_GAP * abs(cost), absolute_gap))
 
 
 def relative_gap(cost: float, lower_bound: float | None) -> float | None:
-    """Return the gap of bound and objective relative to the objective; None where there is none."""
+    """Return the gap of bound and objective relative to the objective; None without a bound."""
     if lower_bound is None or not np.isfinite(cost) or not np.isfinite(lower_bound) or not cost:
         return None
     return float((cost - lower_bound) / abs(cost))

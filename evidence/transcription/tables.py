@@ -11,7 +11,7 @@ from evidence.running.campaign import Record
 from evidence.transcription import paper as paper
 from evidence.transcription.plan import Configuration
 
-# The paper's solvers that stand beside ours, by their names in small letters
+# The paper's solvers shown beside ours, by their names in small letters
 BESIDE: dict[str, tuple[str, ...]] = {
     "ipopt": ("Ipopt",),
     "bonmin": ("BONMIN",),
@@ -66,7 +66,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 
 def scope_of(solver: str) -> str:
-    """Whether a solver is local or global, also where it has no result."""
+    """Return whether a solver is local or global, also without a result."""
     return "global" if solver.lower() in GLOBAL_SOLVERS else "local"
 
 
@@ -189,7 +189,7 @@ def proportions(part: pd.DataFrame) -> dict[str, float | None]:
 
 
 def _times(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return how long runs took, and how many were stopped at their limit."""
+    """Return the times of runs, and the number stopped at their limit."""
     groups = runs.groupby(["solver", "mesh"], sort=False)
     return (
         groups.agg(

@@ -2,8 +2,8 @@
 
 A block is drawn in the units of a laboratory, with its sampling: five to forty points (at least
 twenty where something switches), replicates, gaps, values below a limit, noise of some per cent,
-wide bounds or none. Its data are a simulation by SciPy (`searching.py`) at values that are known,
-so that nothing of odefit takes part.
+wide bounds or none. Its data are a simulation by SciPy (`searching.py`) at known values, without
+code of odefit.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ BLOCKS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     Path(__file__).with_name("blocks.toml").read_text(encoding="utf-8")
 )
 NOISES = ("none", "none", "other", "sd", "sd", "relative", "estimate", "limit")
-OTHERS = ("log", "student", "poisson")  # what "other" is in turn
-COUNTS = 20.0  # largest value from which on an observable without a unit may be counted
+OTHERS = ("log", "student", "poisson")  # the scales that "other" takes in turn
+COUNTS = 20.0  # largest value above which an observable without a unit may be a count
 BOUNDS = ("positive", "positive", "large", "large", "box", "box", "factor", "nothing")
 DIGITS = 4  # significant digits of data
 
@@ -44,14 +44,14 @@ class Drawn:
 
     @property
     def judge(self) -> ByBlock:
-        """The same problem for SciPy, which judges an answer also where LSODA gives up."""
+        """Return the same problem for SciPy, which judges an answer also where LSODA fails."""
         judge = copy(self.by_hand)
         judge.insistent = True
         return judge
 
 
 class _Draft:
-    """A block whose numbers are being drawn."""
+    """A block during the drawing of its numbers."""
 
     def __init__(self, entry: Mapping[str, Any], random: np.random.Generator) -> None:
         self.entry, self.random = entry, random
@@ -70,7 +70,7 @@ class _Draft:
         return float(f"{drawn:.3g}")
 
     def number(self, text: str, powers: tuple[float, ...] = (0.0, 0.0)) -> float:
-        """The number of a text: a range or an expression, with powers of the units."""
+        """Return the number of a text: a range or an expression, with powers of the units."""
         if text.startswith("="):
             expression, *rest = text[1:].rsplit(" ", 2) if text.count(" ") > 1 else (text[1:],)
             value = by_scipy.value(by_scipy.compiled(expression), self.names)
@@ -84,7 +84,7 @@ class _Draft:
 
 
 def drawn(number: int) -> Drawn:
-    """Return the problem of a number; every block comes in turn."""
+    """Return the problem of a number; blocks take turns."""
     name = list(BLOCKS)[number % len(BLOCKS)]
     for attempt in range(100):
         found = _attempt(number, name, np.random.default_rng([number, attempt, 35]))
@@ -153,7 +153,7 @@ def _attempt(number: int, name: str, random: np.random.Generator) -> Drawn | Non
 def _experiments(
     d: _Draft, constants: dict[str, float], span: float, unknowns: int, seen: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Experiments with times and inputs, and ones in place of the data."""
+    """Return experiments with times and inputs, and 1 in place of the data."""
     across = d.entry.get("across", {})
     levels: list[dict[str, float]] = [{}]
     for name, text in across.items():
@@ -223,7 +223,7 @@ def _measured(
     noise: str,
     level: float,
 ) -> dict[str, float] | None:
-    """Put data with noise in place; return the size of each observable, None if there is none."""
+    """Fill in data with noise; return the size of each observable, or None without data."""
     exact = ByBlock(mapping, entry, 1e-3 * d.amount)
     try:
         curves = [exact.predicted(run, truth) for run in exact.runs]

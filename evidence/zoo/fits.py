@@ -1,10 +1,10 @@
 """Random problems of the field fitted by the default method, beside long searches by SciPy.
 
-Each number has two tasks: a ``reference``, the lowest optimum of a search from the truth and of
-many from elsewhere by SciPy alone, and a ``fit`` by odefit, whose values SciPy judges. Both stay in
-the store: after a change of odefit, delete the rows of the fits, and only these run again. Single
-methods are fitted as well where they are named; they begin near the truth. What odefit reports as
-the log-likelihood or sum of squares of its answer has to be that of SciPy for the same unknowns.
+Each number has two tasks. A ``reference`` is the lowest optimum of searches by SciPy alone from the
+truth and from many other points. A ``fit`` is by odefit, and SciPy judges its values. Both remain
+in the store: after a change of odefit, delete the rows of the fits, and only these run again. Named
+single methods are fitted as well; they begin near the truth. The log-likelihood or sum of squares
+that odefit reports must equal that of SciPy for the same unknowns.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from evidence.zoo.parts import PARTS
 from evidence.zoo.searching import searched
 from odefit.problem import problem_from_mapping
 
-ALIKE = 0.05  # difference of chi-square, or n log of the sum of squares, that counts as none
-SAME_VALUE = 1e-5  # relative difference of values at the same unknowns that counts as none
+ALIKE = 0.05  # difference of chi-square, or n log of the sum of squares, that is ignored
+SAME_VALUE = 1e-5  # relative difference of values at the same unknowns that is ignored
 DEFAULT = "automatic"
 METHODS: Mapping[str, Any] = {
     DEFAULT: None,
@@ -123,7 +123,7 @@ def guessed(found: Drawn) -> dict[str, Any]:
 
 
 def verdict(record: Record, best: float) -> tuple[str, float]:
-    """Return what a fit is beside the best optimum known, and by how much it is worse."""
+    """Return the verdict on a fit beside the best optimum known, and its excess."""
     if record.result is None:
         return "not converged" if record.outcome == "time limit" else "traceback", math.inf
     measure = record.result["measure"]
@@ -135,7 +135,7 @@ def verdict(record: Record, best: float) -> tuple[str, float]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return the verdicts, those of each block, and all that is not right, by name."""
+    """Return the verdicts, those of each block, and by name all that are not right."""
     best = {
         r.task["number"]: r.result["best"]
         for r in records

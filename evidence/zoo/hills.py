@@ -1,10 +1,10 @@
-"""Twelve problems with several optima: is a fit that says "converged" at the lowest one known?
+"""Twelve problems with several optima, and fits called "converged" away from the lowest.
 
-Each data set of a problem of `hills.toml` is simulated by SciPy, with noise of its own, and has one
-``reference``: a search from the truth and many from elsewhere by SciPy alone. The fits of all seeds
-are compared with that and with each other. "Converged" is false where a lower optimum is known by
-more than the difference that counts as none. Fits with a limit of a fraction of a second show
-that no limit stands beside "converged".
+Each data set of a problem of `hills.toml` is simulated by SciPy, with its own noise, and has one
+``reference``: searches by SciPy alone from the truth and from many other points. The fits of all
+seeds are compared with that and with each other. "Converged" is false where a lower optimum is
+known and the difference is not ignored. Fits with a limit of a fraction of a second show that no
+interrupted fit is called "converged".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from odefit.result_data.notices import NoticeKind
 HILLS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     Path(__file__).with_name("hills.toml").read_text(encoding="utf-8")
 )
-ALIKE = 0.05  # difference of chi-square, or n log of the sum of squares, that counts as none
+ALIKE = 0.05  # difference of chi-square, or n log of the sum of squares, that is ignored
 
 OPTIONS = (
     Option("problems", tuple(HILLS), "problems, e.g. membrane,three-pools", HILLS),
@@ -84,7 +84,7 @@ def fitted(found: Drawn, seed: int, limit: float) -> dict[str, Any]:
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return the verdicts by problem and limit, and each fit that is not right, by name."""
+    """Return the verdicts by problem and limit, and by name each fit that is not right."""
     best: dict[tuple[str, int], float] = {}
     for r in records:
         if r.result is not None:

@@ -1,9 +1,9 @@
-"""Optima within the noise of two models: those that fits tell, and the truth in their intervals.
+"""Optima of two models within the noise: those reported by fits, and coverage of the truth.
 
-The data sets of two models have true values of their own, and are simulated by SciPy. A long search
-by SciPy alone, from the truth, from other speeds of its motion and from elsewhere, finds the optima
-within the limit of the likelihood ratio. Two of them count as different if an unknown that data can
-tell differs by a fifth, and the curve of refits from one to the other rises above that limit.
+Each data set of two models has its own true values, and is simulated by SciPy. A long search by
+SciPy alone finds the optima within the limit of the likelihood ratio. It begins at the truth, at
+other speeds of its motion and at other points. Two optima are different if an identifiable unknown
+differs by a fifth, and the curve of refits from one to the other rises above that limit.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from odefit.problem import problem_from_mapping
 MODELS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     Path(__file__).with_name("near_equal.toml").read_text(encoding="utf-8")
 )
-SPREAD = 1.6  # true values lie within the middle over this and times this
+SPREAD = 1.6  # factor around the middle within which true values lie
 LIMIT = 3.84  # deviance within which an optimum fits
 UNLIKE = 0.2  # relative difference of unknowns of different optima
-FAR = 10.0  # starts lie within the truth over this and times this
+FAR = 10.0  # factor around the truth within which starts lie
 SPEEDS = (0.3, 12.0)  # other speeds of the motion from which every second start begins
 STEPS = 8  # values held between two optima
-HOPEFUL = 30.0  # deviance after a short search from which a start goes on
+HOPEFUL = 30.0  # largest deviance after a short search from which a start continues
 
 OPTIONS = (
     Option("problems", tuple(MODELS), "models, e.g. toggle", MODELS),
@@ -61,7 +61,7 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def data_set(name: str, number: int) -> Drawn:
-    """Return a data set of a model, with true values of its own."""
+    """Return a data set of a model, with its own true values."""
     entry = MODELS[name]
     random = np.random.default_rng([number, len(name), 41])
     unknown = {}
@@ -86,7 +86,7 @@ class _Search:
         return bounded_residuals(self.found.by_hand, values)
 
     def local(self, first: Array, most: int, held: int | None = None) -> tuple[float, Array]:
-        """Return chi-square and unknowns at the end of a search, perhaps with one of them held."""
+        """Return chi-square and unknowns at the end of a search, with an unknown held if given."""
         free = [i for i in range(len(first)) if i != held]
         start = np.clip(first, self.lower + 1e-6, self.upper - 1e-6)
 
@@ -137,7 +137,7 @@ class _Search:
         ]
 
     def _faster(self, truth: Array, random: np.random.Generator) -> Array:
-        """Return the truth with all rates changed alike, and initial values drawn."""
+        """Return the truth with all rates changed by one factor, and initial values drawn."""
         first = truth.copy()
         log = random.uniform(math.log(SPEEDS[0]), math.log(SPEEDS[1]))
         for i, key in enumerate(self.keys):
@@ -202,7 +202,7 @@ def fitted(found: Drawn, seed: int, limit: float) -> dict[str, Any]:
 
 
 def _intervals(result: odefit.Result, solution: Any) -> list[list[float | None]]:
-    """Return the interval of each unknown at a solution; None for an end that is not shown."""
+    """Return the interval of each unknown at a solution; None for a missing end."""
     uncertainty = result.uncertainty
     if solution.intervals:
         ends = [list(pair) for pair in solution.intervals]
@@ -214,13 +214,13 @@ def _intervals(result: odefit.Result, solution: Any) -> list[list[float | None]]
 
 
 def _remarked(result: odefit.Result) -> list[str]:
-    """Return the unknowns whose intervals, which are linear, are said not to be trusted."""
+    """Return the unknowns whose linear intervals carry a warning."""
     trouble = {} if result.uncertainty is None else result.uncertainty.trouble
     return [key for key, kind in trouble.items() if kind is Trouble.NOT_LINEAR]
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    """Return how often optima are told and the truth is in the union, and each miss by name."""
+    """Return the shares of optima reported and of unions with the truth, and misses by name."""
     optima = {
         (r.task["problem"], r.task["number"]): r.result["optima"]
         for r in records

@@ -1,4 +1,4 @@
-"""A problem of the zoo for SciPy alone: simulated, judged, and searched for long.
+"""A problem of the zoo for SciPy alone: simulated, judged, and searched extensively.
 
 Equations are those of the block, with its replacements where a state ends at an edge. Blocks with
 modes (a thermostat, dry friction) are integrated mode by mode, between roots of their guards.
@@ -16,10 +16,10 @@ from scipy.optimize import least_squares
 
 from evidence.peers.by_scipy import Array, ByHand, Run, Values, compiled, value
 
-WIDE = 1e4  # the search stays within the bounds, and the truth over this and times this
-FAR = 30.0  # its starts lie within the truth over this and times this
-MODES = 500  # changes of modes after which a simulation is given up
-LARGEST = 1e6  # residual, in standard deviations; squares of those that explode would overflow
+WIDE = 1e4  # the search stays within the bounds and this factor around the truth
+FAR = 30.0  # factor around the truth within which its starts lie
+MODES = 500  # changes of modes after which a simulation ends
+LARGEST = 1e6  # residual, in standard deviations; squares of diverging residuals would overflow
 
 
 class ByBlock(ByHand):
@@ -51,7 +51,7 @@ class ByBlock(ByHand):
         self._mode = 0
 
     def predicted(self, run: Run, values: Values) -> dict[str, Array]:
-        """Everything that has a name at the times of an experiment."""
+        """Return all named quantities at the times of an experiment."""
         self._mode = 0
         return super().predicted(run, values)
 
@@ -97,7 +97,7 @@ class ByBlock(ByHand):
             now, x = float(times_of[which][0]), np.array(states_of[which][0])
             self._mode = guards[which][1]
             if "or" in self._modes[self._mode]:
-                x = 0.0 * x  # it has come to rest
+                x = 0.0 * x  # the system is at rest
         raise ArithmeticError("too many modes")
 
     @property
@@ -106,7 +106,7 @@ class ByBlock(ByHand):
         return sum(len(s.values) for run in self.runs for s in run.series.values())
 
     def measure(self, values: Values) -> float:
-        """Return what is compared of optima: chi-square, or n log of the sum of squares."""
+        """Return the measure for comparing optima: chi-square, or n log of the sum of squares."""
         squares = float(np.sum(self.residuals(values) ** 2))
         known = self.noise and all(f.get("sd") != "estimate" for f in self.noise.values())
         return squares if known else self.count * math.log(max(squares, 1e-300))
@@ -121,9 +121,9 @@ def _guard(code: Any, here: Mapping[str, Any], name: str) -> Any:
 
 
 def bounded_residuals(by_hand: ByBlock, values: Values, size: float = 1.0) -> Array:
-    """Return residuals over `size` for a search, none above :data:`LARGEST`.
+    """Return residuals over `size` for a search, at most :data:`LARGEST`.
 
-    They are all so large where a trajectory cannot be integrated.
+    All are that large where a trajectory cannot be integrated.
     """
     try:
         with np.errstate(all="ignore"):
@@ -138,7 +138,7 @@ def bounded_residuals(by_hand: ByBlock, values: Values, size: float = 1.0) -> Ar
 def searched(
     by_hand: ByBlock, truth: Values, starts: int, random: np.random.Generator
 ) -> dict[str, Any]:
-    """Return the best optimum known: of a search from the truth, and of many from elsewhere.
+    """Return the best optimum known: of searches from the truth and from many other points.
 
     ``from truth`` and ``best``: measures of the optima; ``values`` of the best.
     """

@@ -35,9 +35,10 @@ class Band:
     latter is NaN without a noise model. `cut` is set if a linear band was cut off at zero, because
     the equations keep the values nonnegative. `lacking` has the reasons for missing ends, with the
     `undetermined` unknowns and those `at_bounds` that move the values; unknowns `widening` a band
-    are at a bound, too. `errorless` has the reasons if only errors are missing. If several
-    solutions fit, the band covers all of them, the curve is that of the best, and `others`, shape
-    (m, k), are those of the rest; `mixed` is set if the band weights them.
+    are at a bound, too. `errorless` has the reasons if only errors are missing.
+
+    If several solutions fit, the band covers all of them, the curve is that of the best, and
+    `others`, shape (m, k), are those of the rest; `mixed` is set if the band weights them.
     """
 
     name: str
