@@ -22,7 +22,7 @@ from evidence import commits
 from evidence.registry import row
 from evidence.running.measuring import machine
 from odefit.common.errors import InputError
-from odefit.result_data.result_file import write_atomically
+from odefit.common.partial_files import write_atomically
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "benchmarks"

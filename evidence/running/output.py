@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evidence.running.campaign import Campaign, Record
+from odefit.common.partial_files import write_atomically
 from odefit.reporting.numbers import significant
-from odefit.result_data.result_file import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd

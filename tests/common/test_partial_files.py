@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from odefit.common.partial_files import partial_file, remove_left_over
+from odefit.common.errors import InputError
+from odefit.common.partial_files import (
+    partial_file,
+    remove_left_over,
+    write_atomically,
+    write_together,
+)
 
 WRITES = """
 import os, pathlib, sys
@@ -60,3 +66,34 @@ def test_files_of_running_processes_of_other_files_and_of_other_programs_stay(
         path.write_text("", encoding="utf-8")
     remove_left_over(target)
     assert all(path.exists() for path in stay)
+
+
+def _refuse(number: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_disk_that_fills_up_leaves_the_file_from_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "r.json"
+    target.write_text("before", encoding="utf-8")
+    monkeypatch.setattr(os, "fsync", _refuse)
+    with pytest.raises(InputError, match=r"r\.json: cannot be written: No space left on device"):
+        write_atomically(target, "after")
+    assert target.read_text(encoding="utf-8") == "before"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_several_files_are_written_in_their_order_and_folders_are_made(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("", encoding="utf-8")
+    files: dict[Path, str | bytes] = {
+        tmp_path / "new" / "a.csv": "t,y\n",
+        tmp_path / "other" / "b.csv": b"",
+        tmp_path / "new" / "names_both.toml": "",
+    }
+    with pytest.raises(InputError, match="other: cannot be made: "):
+        write_together(files)
+    assert [p.name for p in (tmp_path / "new").iterdir()] == ["a.csv"]
+    (tmp_path / "other").unlink()
+    write_together(files)
+    assert all(path.exists() for path in files)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from odefit.explorer import doorway
-from odefit.explorer.doorway import folder_prefix, remove_left
 
 URL = "http://127.0.0.1:4000/?token=secret"
 
@@ -57,33 +55,6 @@ def test_what_a_killed_process_has_left_goes_with_the_next_one(place: Path) -> N
     assert (left / "explore.html").exists()
     with doorway.doorway(URL) as door:
         assert list(place.iterdir()) == [door.folder]
-
-
-@LINUX
-def test_the_folders_of_others_stay(place: Path) -> None:
-    seed = "38 doorway"
-    number = random.Random(seed).randrange(1, 2**31)
-    mine = folder_prefix()
-    boot, space, pid, begun = mine.removeprefix("odefit-explore-").split("-")[:4]
-    stay = [
-        f"{mine}alive",
-        f"odefit-explore-{boot}-{space}{number}-{pid}-1-elsewhere",
-        "odefit-explore-notes",
-        "odefit-other",
-    ]
-    go = [
-        f"odefit-explore-{boot}-{space}-{pid}-{int(begun) + number}-another-process-since",
-        f"odefit-explore-{boot}-{space}-{2**22 + number}-17-no-such-process",
-        f"odefit-explore-{'0' * 12}-{space}-{pid}-{begun}-before-the-last-start",
-    ]
-    for name in (*stay, *go):
-        (place / name).mkdir()
-    target = place / "target"
-    target.mkdir()
-    link = place / go[0].replace("another", "linked")
-    link.symlink_to(target)
-    remove_left()
-    assert {p.name for p in place.iterdir()} == {*stay, "target", link.name}, seed
 
 
 @pytest.mark.slow

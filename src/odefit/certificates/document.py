@@ -15,6 +15,7 @@ from odefit.certificates.statement import fingerprint_of
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, shown
 from odefit.common.packages import installed_version
+from odefit.common.partial_files import write_atomically
 from odefit.problem.inputs.file_access import read_content, refuse_controls
 from odefit.problem.inputs.issues import Issues
 
@@ -93,10 +94,10 @@ class Document:
         return body | {"digest": fingerprint_of(body)}
 
     def write(self, path: Path) -> None:
-        """Write the file."""
+        """Write the file completely or not at all."""
         text = json.dumps(self.to_json(), allow_nan=False, separators=(",", ":"))
         # One leaf per line, so that a person can find the one named in a message.
-        path.write_text(text.replace('{"box"', '\n{"box"') + "\n", encoding="utf-8")
+        write_atomically(path, text.replace('{"box"', '\n{"box"') + "\n")
 
 
 def read_document(path: Path) -> Document:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import textwrap
 import tomllib
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import odefit.library
 from odefit.cli.exit_statuses import DONE
 from odefit.common.errors import InputError
+from odefit.common.partial_files import write_together
 
 NOISE = {"none": "noiseless", "real": "measured", "gaussian": "synthetic noise"}
 """Words for the noise of the data of a problem."""
@@ -82,7 +82,5 @@ def _copied(source: Path, target: Path) -> Path:
         raise InputError(
             f"{target} holds a file {present[0]} already: choose another folder for --copy"
         )
-    target.mkdir(parents=True, exist_ok=True)
-    for path in files:
-        shutil.copyfile(path, target / path.name)
+    write_together({target / path.name: path.read_bytes() for path in files})
     return target / "problem.toml"

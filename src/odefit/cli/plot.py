@@ -163,8 +163,8 @@ def check_figure(path: Path) -> None:
 
 def write_figure(figure: Figure, path: Path) -> None:
     """Write a figure to a file in the common style."""
+    from odefit.common.partial_files import write_atomically
     from odefit.reporting.figures.style import plain_style
-    from odefit.result_data.result_file import write_atomically
 
     buffer = io.BytesIO()
     with plain_style():

@@ -112,8 +112,8 @@ def add_new(parser: argparse.ArgumentParser) -> None:
 
 def run_new(options: argparse.Namespace) -> int:
     """Write a first problem file."""
+    from odefit.common.partial_files import write_atomically
     from odefit.problem.toml.drafts import draft
-    from odefit.result_data.result_file import write_atomically
 
     target = options.output or options.data.with_suffix(".toml")
     if target.suffix.lower() != ".toml":

@@ -325,14 +325,14 @@ def write_csv(table: pd.DataFrame, path: Path | None) -> None:
 
 def csv_file(table: pd.DataFrame, path: Path) -> None:
     """Write a table as CSV to a file."""
-    from odefit.result_data.result_file import write_atomically
+    from odefit.common.partial_files import write_atomically
 
     write_atomically(path, table.to_csv(index=False, lineterminator="\n"))
 
 
 def json_file(data: Mapping[str, Any], path: Path) -> None:
     """Write plain values as JSON to a file."""
-    from odefit.result_data.result_file import write_atomically
+    from odefit.common.partial_files import write_atomically
 
     write_atomically(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 

@@ -1,4 +1,4 @@
-"""Names of files that are being written, and removal of those that a killed program has left."""
+"""Files that are written completely or not at all, also by a program that is killed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,60 @@ import os
 import platform
 import secrets
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+
+from odefit.common.errors import InputError
+from odefit.common.signals import unfinished
+
+
+def write_atomically(path: str | Path, content: str | bytes) -> None:
+    """Write a file completely or not at all; an :class:`InputError` has the reason."""
+    try:
+        replace_file(Path(path), content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be written: {error.strerror or error}; choose another place"
+        ) from error
+
+
+def write_together(files: Mapping[Path, str | bytes]) -> None:
+    """Write several files in their order, each completely or not at all, and make their folders.
+
+    A file that names others comes last, so that it never names one that is missing. Raises
+    InputError with the reason.
+    """
+    for path, content in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{path.parent}: cannot be made: {error.strerror or error}; choose another place"
+            ) from error
+        write_atomically(path, content)
+
+
+def replace_file(target: Path, raw: bytes) -> None:
+    """Write a file under another name, and give it its own name once it is complete.
+
+    Raises OSError; what was there before then remains, and no partial file does.
+    """
+    if target.exists() and not target.is_file():  # a pipe or a device can't be replaced
+        target.write_bytes(raw)
+        return
+    target = target.resolve()  # a link stays a link
+    remove_left_over(target)
+    beside = partial_file(target)
+    try:
+        with unfinished(beside):
+            with beside.open("xb") as file:
+                file.write(raw)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def partial_file(target: Path) -> Path:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from odefit.common.errors import InputError
 from odefit.common.packages import require
+from odefit.common.partial_files import write_atomically
 from odefit.problem.inputs.file_access import MAX_PROBLEM_SIZE, read_content
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.toml.files import parsed_toml
 from odefit.problem.toml.reading import problem_from_mapping
-from odefit.result_data.result_file import write_atomically
 
 DIGITS = 7
 """Significant digits of the written guesses."""

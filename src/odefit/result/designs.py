@@ -97,8 +97,8 @@ class Design(DesignData):
         """
         import json
 
+        from odefit.common.partial_files import write_atomically
         from odefit.reporting.designs.text import design_mapping
-        from odefit.result_data.result_file import write_atomically
 
         suffix = Path(path).suffix.lower()
         if suffix == ".csv":

@@ -274,8 +274,8 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
         """
         import datetime
 
+        from odefit.common.partial_files import write_atomically
         from odefit.reporting.documents.file_kinds import check_report
-        from odefit.result_data.result_file import write_atomically
 
         suffix, date = check_report(path), datetime.date.today().isoformat()
         if suffix == ".md":
@@ -302,10 +302,11 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
             The suffix is unknown, the file cannot be written, or the model uses a feature that
             programs lack.
         """
+        from odefit.common.partial_files import write_atomically
         from odefit.reporting.documents.estimate_tables import WRITERS
         from odefit.reporting.documents.file_kinds import PROGRAMS, check_saved
         from odefit.reporting.programs.writing import write_program
-        from odefit.result_data.result_file import save_result, write_atomically
+        from odefit.result_data.result_file import save_result
 
         if (suffix := check_saved(path)) in PROGRAMS:
             write_program(self.problem, self._plain_vector("a program"), path)

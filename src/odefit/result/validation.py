@@ -67,8 +67,8 @@ class Validation(ValidationData):
         """
         import json
 
+        from odefit.common.partial_files import write_atomically
         from odefit.reporting.validations import validation_mapping
-        from odefit.result_data.result_file import write_atomically
 
         text = json.dumps(validation_mapping(self), indent=1, allow_nan=False)
         write_atomically(path, text + "\n")
@@ -124,8 +124,8 @@ class CrossValidation(CrossValidationData):
         """
         import json
 
+        from odefit.common.partial_files import write_atomically
         from odefit.reporting.validations import cross_validation_mapping
-        from odefit.result_data.result_file import write_atomically
 
         text = json.dumps(cross_validation_mapping(self), indent=1, allow_nan=False)
         write_atomically(path, text + "\n")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -23,8 +22,7 @@ from odefit.assessment.parts import Assessment, Trouble
 from odefit.assessment.profiles.parts import Verdict
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, shown
-from odefit.common.partial_files import partial_file, remove_left_over
-from odefit.common.signals import unfinished
+from odefit.common.partial_files import write_atomically
 from odefit.methods.estimate import Certificate, Status
 from odefit.problem.inputs.file_access import read_content, refuse_controls
 from odefit.problem.inputs.issues import Issues
@@ -387,32 +385,3 @@ def _first(error: Exception) -> str:
     else:
         reason = "is missing" if isinstance(error, KeyError) else str(error)
     return f", {place.removeprefix('.')}: {reason}" if place else f": {reason}"
-
-
-# Files -----------------------------------------------------------------------------------------
-
-
-def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Write a file completely or not at all; an :class:`InputError` has the reason."""
-    target = Path(path)
-    raw = content.encode() if isinstance(content, str) else content
-    try:
-        if target.exists() and not target.is_file():  # a pipe or a device can't be replaced
-            target.write_bytes(raw)
-            return
-        target = target.resolve()  # a link stays a link
-        remove_left_over(target)
-        beside = partial_file(target)
-        try:
-            with unfinished(beside):
-                with beside.open("xb") as file:
-                    file.write(raw)
-                    file.flush()
-                    os.fsync(file.fileno())
-                beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written: {error.strerror or error}; choose another place"
-        ) from error

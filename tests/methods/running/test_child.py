@@ -164,6 +164,24 @@ def test_a_script_needs_no_guard_and_takes_its_child_with_it(tmp_path: Path) -> 
     assert ends(int(run.stdout))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc, and signals at a parent's death")
+def test_a_program_of_others_ends_with_the_process_that_needs_it() -> None:
+    script = (
+        "import os, signal, subprocess\n"
+        "from odefit.methods.running.child import ending_together\n"
+        f"command = ending_together(['/bin/sh', '-c', 'echo on; exec sleep {FOREVER}'])\n"
+        "program = subprocess.Popen(command, stdout=subprocess.PIPE)\n"
+        "program.stdout.readline()\n"
+        "print(program.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    assert ends(int(run.stdout))
+
+
 PARENT = """
 import os, subprocess, sys
 child = (

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,6 +137,25 @@ def test_a_large_file_or_a_folder_is_not_read(entry: Path, monkeypatch: pytest.M
     assert read_entry(entry.parent) is None
     monkeypatch.setattr(storage, "MAX_SIZE", 10)
     assert read_entry(entry) is None
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from odefit.structure.solutions.storage import write_entry
+os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+write_entry(pathlib.Path(sys.argv[1]), paths=1)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="partial files are removed on POSIX alone")
+def test_the_partial_entry_of_a_killed_process_goes_with_the_next_one(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert killed.returncode == -9
+    assert len(list(tmp_path.iterdir())) == 1
+    assert not path.exists()
+    write_entry(path, paths=2)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_complex_numbers_come_back_to_the_last_bit(tmp_path: Path) -> None:

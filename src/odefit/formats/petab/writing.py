@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from odefit.common.errors import InputError
+from odefit.common.partial_files import write_together
 from odefit.formats.petab.export import Export, plain_id
 from odefit.formats.petab.sbml_writing import identifier, sbml_text
 from odefit.problem.priors import Prior
@@ -37,13 +37,9 @@ def write_petab(problem: Problem, path: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in (".yaml", ".yml"):
         target = target / "problem.yaml"
     texts = petab_texts(problem)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            file = target if name == "problem.yaml" else target.parent / name
-            file.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(f"{target.parent}: cannot be written: {error.strerror}") from None
+    listing = texts.pop("problem.yaml")
+    others = {target.parent / name: text for name, text in texts.items()}
+    write_together(others | {target: listing})
     return target
 
 

@@ -30,7 +30,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
@@ -344,6 +344,25 @@ def end_with(parent: int) -> None:
             os._exit(1)  # the parent died before that
     else:
         threading.Thread(target=watch, args=(parent,), daemon=True).start()
+
+
+def ending_together(command: Sequence[str]) -> Sequence[str]:
+    """Return a command that starts another program, which ends when this process dies.
+
+    On Linux a short Python program takes the death signal, which stays with the program that
+    replaces it. On other systems a program of others runs to its end or its own time limit.
+    """
+    if sys.platform != "linux":
+        return command
+    return (sys.executable, "-I", "-S", "-c", _REPLACED.format(os.getpid()), *command)
+
+
+_REPLACED = """import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() != {}:
+    os._exit(1)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 def watch(parent: int) -> None:

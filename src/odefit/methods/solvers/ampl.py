@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,10 +21,11 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
+from odefit.common.temporary_folders import temporary_folder
 from odefit.discretisation.assembly import Assembly, assemble
 from odefit.discretisation.instance import Instance
 from odefit.expressions.grammar import named
-from odefit.methods.running.child import ONE_THREAD, OUTPUT_TAIL, exit_reason
+from odefit.methods.running.child import ONE_THREAD, OUTPUT_TAIL, ending_together, exit_reason
 from odefit.methods.solvers.solver import Answer, Limits, Outcome, make_answer
 
 SMOOTH_FUNCTIONS = frozenset("exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh".split())
@@ -254,8 +254,8 @@ class AmplSolver:
         if (reason := self.missing()) is not None:
             raise InputError(reason)
         a = assemble(instance.discretisation, instance.formulation)
-        with tempfile.TemporaryDirectory(prefix="odefit-") as folder:
-            path = Path(folder) / "problem.nl"
+        with temporary_folder("solver") as folder:
+            path = folder / "problem.nl"
             smooth = self.scope == "global"
             columns = write_nl(a, a.start(instance), path, PyomoAlgebra(self.name, smooth))
             began = time.perf_counter()
@@ -291,11 +291,12 @@ class AmplSolver:
         if known.threads is not None:
             arguments.append(known.threads.format(limits.threads))
         environment = dict(os.environ) | dict.fromkeys(ONE_THREAD, str(limits.threads))
+        program = shutil.which(self.executable) or self.executable
         log = path.with_suffix(".log")
         with log.open("wb") as stream:
             try:
                 code: int | None = subprocess.run(
-                    [shutil.which(self.executable) or self.executable, path, "-AMPL", *arguments],
+                    ending_together([program, str(path), "-AMPL", *arguments]),
                     cwd=path.parent,
                     env=environment,
                     stdin=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from odefit.common.errors import InputError
+from odefit.common.partial_files import write_together
 from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.building.columns import as_table, numeric_column, used_columns
 from odefit.problem.experiment import Cycle, Event, Experiment
@@ -165,12 +165,7 @@ def write_toml(problem: Problem, path: str | os.PathLike[str]) -> list[Path]:
             file = file.with_name(f"{file.stem}_.csv")
         files[file] = _csv(experiment, problem.given)
         table["data"] = file.name
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for file, text in {target: toml_text(mapping), **files}.items():
-            file.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(f"{target.parent}: cannot be written: {error.strerror}") from None
+    write_together({**files, target: toml_text(mapping)})
     return [target, *files]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from odefit.assessment.predictions.cross_validation import CrossValidationData
 from odefit.assessment.predictions.validation import ValidationData, Verdict
+from odefit.common.partial_files import write_atomically
 from odefit.reporting.documents.estimate_tables import in_markdown
 from odefit.reporting.documents.file_kinds import check_report
 from odefit.reporting.numbers import significant
@@ -23,7 +24,6 @@ from odefit.reporting.validations import (
     validation_table,
     verdict_sentence,
 )
-from odefit.result_data.result_file import write_atomically
 
 MOST_ROWS = 2000
 """Largest number of measurements in a table."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.common.packages import installed_version
+from odefit.common.partial_files import write_together
 from odefit.problem.problem import Problem
 from odefit.reporting.programs.bodies import Bodies
 from odefit.reporting.programs.languages import TARGETS, Target
@@ -46,11 +47,7 @@ def write_program(problem: Problem, vector: Array, path: str | os.PathLike[str])
             f"{target.with_name(name + target.suffix)}"
         )
     text = program_text(standalone(problem, vector), language, target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from None
+    write_together({target: text})
     return target
 
 

@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from odefit.common.arrays import ComplexArray
+from odefit.common.partial_files import replace_file
 from odefit.problem.inputs.file_access import read_content
 from odefit.problem.inputs.issues import Issues
 from odefit.structure.exact.count import exact_count
@@ -60,11 +60,7 @@ def write_entry(path: Path, **values: object) -> None:
     plain = {k: _pairs(v) if isinstance(v, np.ndarray) else v for k, v in values.items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, suffix=".tmp", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(json.dumps({**plain, "digest": _digest(path, plain)}))
-        Path(file.name).replace(path)
+        replace_file(path, json.dumps({**plain, "digest": _digest(path, plain)}).encode())
     except OSError:
         return
 
