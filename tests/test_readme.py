@@ -116,7 +116,7 @@ FIRST_PAGES = ("README.md", "docs/index.md", "docs/problem-file.md")
     "page",
     [p if p in FIRST_PAGES else pytest.param(p, marks=pytest.mark.slow) for p in PAGES],
 )
-def test_what_a_page_does_can_be_done(
+def test_the_code_and_commands_of_a_page_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_files(page, tmp_path)

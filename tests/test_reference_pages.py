@@ -54,7 +54,7 @@ def test_a_message_is_split_where_its_remedy_begins() -> None:
     assert split("nothing is measured") == ("nothing is measured", "")
 
 
-def test_what_depends_on_the_input_becomes_an_ellipsis() -> None:
+def test_parts_of_a_message_that_depend_on_the_input_become_an_ellipsis() -> None:
     source = 'raise InputError(f"{place}: unknown name {name!r}" + remedy(name))'
     assert list(reference_pages.messages_in(ast.parse(source))) == []
     source = 'issues.error(at, f"{n} is not a state; write one of {states}")'

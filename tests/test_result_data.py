@@ -31,18 +31,18 @@ def problem(names: str, k: Any, x: Any) -> Problem:
         ("AB", [0.3, 0.3, 5.0, 5.0], {"k[A]": 0.3, "k[B]": 0.3}, {"x[A]": 5.0, "x[B]": 5.0}),
     ],
 )
-def test_what_each_experiment_has_of_its_own_is_keyed_by_it_if_there_are_several(
+def test_values_per_experiment_are_keyed_by_it_if_there_are_several(
     names: str, vector: list[float], parameters: dict[str, float], initial: dict[str, float]
 ) -> None:
     assert values_at(problem(names, OWN, OWN), np.array(vector)) == (parameters, initial)
 
 
-def test_what_experiments_share_has_one_value() -> None:
+def test_a_shared_unknown_has_one_value() -> None:
     shared = problem("AB", {}, {"lower": 0.0})
     assert values_at(shared, np.array([0.3, 5.0])) == ({"k": 0.3}, {"x": 5.0})
 
 
-def test_what_is_fixed_is_reported_too() -> None:
+def test_fixed_values_are_reported_too() -> None:
     fixed = problem("AB", {"fixed": 0.5, **OWN}, {"fixed": 2.0})
     found = values_at(fixed, np.zeros(0))
     assert found == ({"k[A]": 0.5, "k[B]": 0.5}, {"x": 2.0})

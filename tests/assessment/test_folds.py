@@ -103,7 +103,7 @@ def test_the_other_half_of_a_double_solution_has_the_interval_of_the_profile() -
 
 
 @pytest.mark.slow
-def test_what_is_not_determined_stays_so() -> None:
+def test_an_undetermined_unknown_has_no_finite_interval() -> None:
     problem = oral_dose("blood/(V*F)", F=LIMITS)
     start = {"ka": 0.5, "ke": 0.2, "V": 0.5, "F": 1.0}
     result = odefit.fit(problem, odefit.SingleShooting(), start=start)

@@ -153,7 +153,7 @@ def test_a_perfect_fit_is_called_one_where_noise_is_estimated(unit: float) -> No
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-9, 1e6])
-def test_what_reproduces_zeros_is_one_of_many_answers(unit: float) -> None:
+def test_a_rate_that_reproduces_zeros_is_one_of_many_answers(unit: float) -> None:
     """From x(0) = 10 to zero, x' = -k x has to be fast, and all that is fast is the same."""
     given = Problem(
         Model(ode={"x": "-k*x"}),

@@ -49,7 +49,7 @@ def test_problems_are_equal_if_their_fingerprints_are() -> None:
     assert fingerprint_of(other) != fingerprint_of(statement_of(ten()["prior"]))
 
 
-def test_what_has_no_such_form_is_refused_by_its_name() -> None:
+def test_a_function_with_a_kink_is_refused_by_its_name() -> None:
     problem = Problem(
         Model(ode={"x": "-k*abs(x)"}),
         {"t": TIMES, "x": np.exp(-TIMES)},

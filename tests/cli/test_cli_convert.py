@@ -33,7 +33,7 @@ def test_a_target_of_another_kind_gets_all_kinds(
     assert "NAME.py, NAME.c, NAME.jl, NAME.m" in said
 
 
-def test_what_petab_has_no_words_for_is_reported(
+def test_a_feature_that_petab_cannot_express_is_reported(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (folder / "decay.toml").read_text(encoding="utf-8")

@@ -48,7 +48,7 @@ def test_a_wrong_option_is_status_two(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_done_is_status_zero_and_results_are_on_standard_output(folder: Path) -> None:
+def test_success_has_exit_status_zero_and_prints_results_on_standard_output(folder: Path) -> None:
     status, out, err = ran(folder, "fit", "decay.toml", "--starts", "1", "--json", "r.json")
     assert (status, err) == (0, "")
     assert "converged" in out

@@ -30,7 +30,7 @@ def test_a_fit_prints_its_table_and_ends_with_zero(
     ]
 
 
-def test_what_is_odd_in_the_data_is_reported_once_and_before_the_search(
+def test_suspicious_data_are_reported_once_and_before_the_search(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def searched(*_: object, **__: object) -> None:

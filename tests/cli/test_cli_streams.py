@@ -95,7 +95,7 @@ def test_a_closed_pipe_ends_printing_alone(
 
 
 @pytest.mark.slow
-def test_what_an_encoding_has_no_letters_for_is_printed_with_question_marks(folder: Path) -> None:
+def test_letters_that_the_encoding_lacks_are_printed_as_question_marks(folder: Path) -> None:
     """Pipes on Windows have such encodings, which know no Greek letters."""
     stored = Path(__file__).parents[1] / "results-format-1" / "0.1-single-shooting.json"
     text = stored.read_text(encoding="utf-8").replace('"decay"', '"decay \u03b1"')

@@ -23,7 +23,9 @@ def test_unknowns_are_fixed_and_bounded(folder: Path) -> None:
     assert found == {"k": 0.5, "s": 2.0}
 
 
-def test_what_is_known_is_freed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_free_makes_a_known_value_an_unknown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("check", "decay.toml", "--free", "x", "--fix", "s=2") == 0
     assert "2 unknowns" in capsys.readouterr().out
 

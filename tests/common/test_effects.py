@@ -32,13 +32,13 @@ def test_an_unknown_acts_in_every_unit(unit: float) -> None:
     )
 
 
-def test_what_rounding_leaves_of_a_column_is_no_effect() -> None:
+def test_a_column_of_rounding_errors_has_no_effect() -> None:
     rounded = np.column_stack([DESIGN, 1e-16 * DESIGN[:, 0]])
     assert acting(rounded, np.ones(3))[1].tolist() == [True, True, False]
     assert not acting(np.zeros((4, 2)), np.ones(2))[1].any()
 
 
-def test_what_long_data_do_not_determine_takes_no_square_matrix_of_their_length() -> None:
+def test_undetermined_unknowns_of_long_data_need_no_square_matrix_of_their_length() -> None:
     columns = RNG.standard_normal((3000, 2))
     jacobian = np.column_stack([columns, columns[:, 0] - columns[:, 1], RNG.standard_normal(3000)])
     tracemalloc.start()

@@ -40,7 +40,7 @@ def test_names_are_new_hidden_and_beside_the_file(tmp_path: Path) -> None:
 
 @posix
 @pytest.mark.parametrize("name", ["r.json", "r[1]*.json"])
-def test_what_a_killed_process_has_left_is_removed(tmp_path: Path, name: str) -> None:
+def test_the_partial_file_of_a_killed_process_is_removed(tmp_path: Path, name: str) -> None:
     target = tmp_path / name
     killed = subprocess.run(
         [sys.executable, "-c", WRITES, str(target)], capture_output=True, text=True, check=False

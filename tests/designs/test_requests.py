@@ -52,7 +52,7 @@ def test_wrong_use_is_refused_in_a_sentence(arguments: dict[str, Any], message: 
 
 
 @pytest.mark.slow
-def test_what_cannot_be_determined_is_named_with_its_remedy() -> None:
+def test_undetermined_unknowns_are_named_with_their_remedies() -> None:
     found = odefit.design(scaled(), SCALED, times=(0, 20))
     assert not found.found
     assert set(found.lost) == {"s", "A"}

@@ -316,7 +316,7 @@ def test_an_observable_with_a_pole_in_the_box() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_too_far_off_is_not_computed() -> None:
+def test_boxes_far_from_the_data_are_not_computed_to_the_end() -> None:
     problem, vector = library.load("alpha-pinene"), reference("alpha-pinene")
     enclosure = Enclosure(problem)
     near, far = box(vector, 1e-3), box(vector * 3.0, 1e-3)
@@ -346,7 +346,7 @@ REFUSED: dict[str, tuple[Callable[[], Problem], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_enclosed_is_refused(name: str) -> None:
+def test_a_problem_without_enclosure_is_refused(name: str) -> None:
     build, message = REFUSED[name]
     with pytest.raises(InputError, match=message):
         Enclosure(build())

@@ -141,7 +141,7 @@ def test_rotations() -> None:
             assert state.high[1] - state.low[1] < 0.5
 
 
-def test_what_has_left_the_other_states_is_in_the_last() -> None:
+def test_the_last_state_of_a_chain_holds_the_conserved_sum() -> None:
     """A chain x -> 2 y -> z at fast rates, of which x + y/2 + z is one: only this sum shows it."""
     rates = {"x": "-m*x", "y": "2*m*x - n*y", "z": "n*y/2"}
     problem = observed(rates, [5.0], {"x": 1.0, "y": 0.0, "z": 0.0}, ["m", "n"])
@@ -305,7 +305,7 @@ def test_events_and_inputs_with_intervals(monkeypatch: pytest.MonkeyPatch) -> No
     assert (found.c[:, 1:] == 0).all(axis=1).any()
 
 
-def test_what_follows_a_state_that_is_given_up() -> None:
+def test_states_that_depend_on_an_abandoned_state_stay_enclosed() -> None:
     """The rate of y is harmless, but made of an x whose rate is not."""
     problem = observed({"y": "x/9 - y/8", "x": "-k*x"}, [1.0, 2.0], {"y": 0.0, "x": 30.0}, ["k"])
 

@@ -66,7 +66,7 @@ def test_beyond_the_largest_norm_nothing_is_known() -> None:
     assert not np.isfinite(drive[[0, 2, 3]]).any()
 
 
-def test_what_is_not_known_stays_so() -> None:
+def test_non_finite_coefficients_give_non_finite_sums() -> None:
     with np.errstate(invalid="ignore"):
         for bad in (np.inf, np.nan):
             start, drive = exponential_sums(
@@ -225,7 +225,7 @@ def test_rotations_lose_nothing() -> None:
     assert (error.sizes <= np.sqrt(2) + 1e-6).all()
 
 
-def test_what_a_frame_cannot_hold_is_unknown() -> None:
+def test_a_frame_of_non_finite_or_huge_values_gives_infinite_errors() -> None:
     middle = np.zeros((1, 3, 2, 2))
     middle[0, 1] = np.nan
     middle[0, 2] = 1e200

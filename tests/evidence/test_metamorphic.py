@@ -91,7 +91,7 @@ def test_more_answers_are_those_of_the_plain_problem(source: str, problem: str, 
     assert not distinguishable(source, problem, name)
 
 
-def test_what_differs_is_reported() -> None:
+def test_differences_of_answers_are_reported() -> None:
     known = answer(Guise(plain_problem("published", "BoxBOD")))
     wrong = {**known, "objective": known["objective"] * 1.01, "trouble": {"b1": "no effect"}}
     assert len(differences(known, wrong)) == 2
@@ -102,7 +102,7 @@ def test_a_slow_answer_is_reported() -> None:
     assert "s instead of" in differences(known, {**known, "processor": 1e3})[0]
 
 
-def test_what_is_not_the_same_is_counted_and_named() -> None:
+def test_differing_guises_are_counted_and_named() -> None:
     chosen = tasks(("published",), ("BoxBOD",), ("rows permuted", "other names"), 1, "", 60.0)
     results: list[dict[str, Any]] = [{"differs": []}, {"differs": ["time limit"]}]
     records = [

@@ -49,7 +49,7 @@ def test_every_page_of_results_is_in_the_table() -> None:
     assert shown == {path.name for path in RESULTS.iterdir() if path.is_dir()}
 
 
-def test_what_falls_short_is_read_from_the_rows() -> None:
+def test_shortfalls_are_read_from_the_rows() -> None:
     won = {"problem": "a", "odefit, s": "1.0 right", "odefit / fastest right COPASI": "0.5"}
     won |= {"COPASI SS, s": "2.0 right", "COPASI LM, s": "9 wrong"}
     lost = {**won, "problem": "b", "odefit, s": "3 wrong", "odefit / fastest right COPASI": "1.5"}

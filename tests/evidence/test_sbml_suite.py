@@ -41,7 +41,7 @@ def test_a_case_is_right_or_refused(task: Task) -> None:
     check(task)
 
 
-def test_what_is_expected_is_what_the_comparison_asks_for() -> None:
+def test_expected_values_cover_times_and_variables_of_the_comparison() -> None:
     one = sbml_suite.case(TASKS[0]["case"], sbml_suite.suite() or sbml_suite.BESIDE)
     assert all(len(column) == len(one.times) for column in one.expected.values())
     assert set(one.variables) <= one.expected.keys()

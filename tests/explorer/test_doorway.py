@@ -45,7 +45,7 @@ def test_a_doorway_leads_to_the_address_and_no_other_user_can_read_it(place: Pat
 
 
 @LINUX
-def test_what_a_killed_process_has_left_goes_with_the_next_one(place: Path) -> None:
+def test_the_next_doorway_removes_the_folder_of_a_killed_process(place: Path) -> None:
     process = subprocess.run(
         [sys.executable, "-c", KILLED, str(int(signal.SIGKILL))],
         capture_output=True, text=True, check=False, env={**os.environ, "TMPDIR": str(place)},

@@ -264,7 +264,7 @@ def test_a_number_becomes_an_expression_of_that_value(number: float) -> None:
 
 
 @pytest.mark.parametrize("wrong", [True, np.True_, None, [], (1, 2), {"a": 1}, np.zeros(2)])
-def test_what_is_neither_text_nor_number_is_refused(wrong: object) -> None:
+def test_an_expression_of_another_type_is_refused(wrong: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         as_expression(wrong)  # type: ignore[arg-type] # the point of the test
 

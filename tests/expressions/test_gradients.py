@@ -64,7 +64,7 @@ def test_only_the_wanted_names_have_derivatives() -> None:
         ("p*log(x)", {"x": 0.0, "p": 0.0}, {"x": 0.0, "p": -np.inf}),
     ],
 )
-def test_what_has_no_influence_keeps_a_derivative_of_zero(
+def test_a_name_without_influence_keeps_a_derivative_of_zero(
     text: str, at: dict[str, float], expected: dict[str, float]
 ) -> None:
     with np.errstate(all="ignore"):

@@ -471,7 +471,7 @@ class Routed(SingleShooting):
 
 
 @pytest.mark.parametrize("reached", [1, 2])
-def test_what_several_methods_agree_on_is_an_answer_of_a_model_that_is_not_exact(
+def test_agreement_of_several_methods_is_accepted_although_the_model_is_not_exact(
     reached: int,
 ) -> None:
     """A straight line through an arc, without noise: the best that the model can do."""
@@ -492,7 +492,7 @@ def test_what_several_methods_agree_on_is_an_answer_of_a_model_that_is_not_exact
 
 @pytest.mark.slow
 @pytest.mark.parametrize("certify", [False, True])
-def test_what_is_proved_to_be_the_best_shows_that_the_model_is_wrong(certify: bool) -> None:
+def test_a_proved_optimum_far_from_the_data_shows_that_the_model_is_wrong(certify: bool) -> None:
     times = np.linspace(0.0, 1.0, 40)
     problem = Problem(
         Model(ode={"x": "-b*x"}),
@@ -759,7 +759,7 @@ def test_where_nothing_can_be_certified_the_fit_stays(problem: Problem, reason: 
 
 
 @pytest.mark.slow
-def test_what_the_proof_finds_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_better_point_found_by_the_proof_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A single start has found the wrong frequency."""
     right = odefit.fit(waves(2.01, 0.1), SingleShooting())
     bounds = Certificate(0.9 * right.objective, right.objective, "continuous time")
@@ -775,7 +775,7 @@ def test_what_the_proof_finds_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-def test_what_comes_after_the_search_is_reported() -> None:
+def test_steps_after_the_search_are_reported() -> None:
     told: list[str] = []
     odefit.fit(decay(), seed=1, certify=True, progress=lambda p: told.append(p.message))
     assert told[-3:] == [
@@ -850,7 +850,7 @@ def test_solutions_on_a_ridge_are_not_merged_if_a_method_tells_them_apart() -> N
     assert len(odefit.fit(hyperbola(), Counting(apart, None), polish=False).solutions) == 1
 
 
-def test_what_is_known_of_the_number_of_solutions_is_in_the_assessment() -> None:
+def test_the_assessment_holds_the_number_of_solutions() -> None:
     apart = ((2.0, 3.0), (3.0, 2.0))
     complete = odefit.fit(hyperbola(), Counting(apart, TWO), polish=False).assessment.complete
     assert complete is not None
@@ -867,7 +867,7 @@ def test_the_assessment_says_how_many_are_within_the_bounds() -> None:
     assert "2 of them real and 1 within the bounds" in complete.sentence
 
 
-def test_what_is_known_of_the_number_of_solutions_survives_a_file(tmp_path: Path) -> None:
+def test_the_number_of_solutions_survives_a_file(tmp_path: Path) -> None:
     apart = ((2.0, 3.0), (3.0, 2.0))
     result = odefit.fit(hyperbola(), Counting(apart, TWO), polish=False)
     result.save(tmp_path / "r.json")

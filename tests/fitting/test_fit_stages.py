@@ -226,7 +226,7 @@ def test_where_the_improvement_fails_the_answer_is_what_it_began_from(
     assert [f.stage for f in result.failed_stages] == ["answer"]
 
 
-def test_what_overflows_in_a_stage_is_no_warning_and_no_failure(
+def test_an_overflow_in_a_stage_is_no_warning_and_no_failure(
     unbroken: Callable[[float], Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = MODULE.assess_goodness
@@ -302,7 +302,7 @@ class EndedLate(SingleShooting):
 
 
 @pytest.mark.parametrize("large", ["sensitivities", "Jacobian"])
-def test_what_takes_long_for_a_large_model_is_left_out_after_a_limit(
+def test_costly_stages_of_a_large_model_are_skipped_after_a_limit(
     monkeypatch: pytest.MonkeyPatch, large: str
 ) -> None:
     in_time = odefit.fit(problem(), SingleShooting())

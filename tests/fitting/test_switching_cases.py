@@ -15,7 +15,7 @@ CASES = Path(__file__).parents[1] / "cases"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["p", "pe"])
-def test_what_is_degraded_while_it_is_there_has_the_standard_error_of_two_points(name: str) -> None:
+def test_a_degradation_that_ends_at_zero_has_the_standard_error_of_two_points(name: str) -> None:
     """By hand: the noise over the root of the sum of (2 t)^2, t = 20 and 40."""
     problem = odefit.load(CASES / "degrade-if-positive" / f"{name}.toml")
     result = odefit.fit(problem, MultiStart(starts=2), seed=0)

@@ -107,7 +107,7 @@ def test_unused_start_values_are_reported(result: Result) -> None:
     assert "since it is fixed or known in this problem" in x
 
 
-def test_what_the_user_fixes_is_not_mentioned_again(result: Result) -> None:
+def test_an_unknown_that_the_user_fixes_is_not_mentioned_again(result: Result) -> None:
     assert warm_start(decay().with_unknowns(fix={"x": 1.0}), result).remarks == ()
 
 

@@ -96,7 +96,7 @@ def test_a_seed_gives_the_same_noise_again_and_another_one_another() -> None:
         ("alpha-pinene", {"noise": 0.1}, "'alpha-pinene' has noisy data already"),
     ],
 )
-def test_what_the_library_does_not_have_is_refused_with_what_it_has(
+def test_an_unknown_library_problem_is_refused_with_the_names_that_exist(
     name: str, options: dict[str, float], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):

@@ -56,7 +56,7 @@ def test_all_that_are_missing_are_named_with_a_proposal_that_can_be_pasted() -> 
     assert "--bounds propose" in said
 
 
-def test_what_is_given_narrows_what_the_problem_says() -> None:
+def test_given_bounds_narrow_those_of_the_problem() -> None:
     own = problem({"lower": 0.0, "upper": 3.0}, {"lower": 0.0})
     given = {"k": (-1.0, 2.0), "s": (1.0, 4.0)}
     assert finite_bounds(own, given).tolist() == [[0.0, 2.0], [1.0, 4.0]]

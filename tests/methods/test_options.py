@@ -40,7 +40,7 @@ def test_any_finite_number_passes_without_limits(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, True, "1", None, 1j, [1.0]])
-def test_what_is_no_finite_number_is_refused(value: Any) -> None:
+def test_a_value_that_is_no_finite_number_is_refused(value: Any) -> None:
     with pytest.raises(InputError) as caught:
         number(value, "here")
     assert str(caught.value) == f"here: expected a finite number, got {value!r}"

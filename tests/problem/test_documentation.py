@@ -72,7 +72,7 @@ def test_the_problems_built_in_python_are_accepted() -> None:
     ["Excel", "parity", "forecast", "SDE", "delay", "random effects", "mixed effects", "PDE",
      "Bayesian", "censored", "cross-validation", "Sobol", "optimal control"],
 )  # fmt: skip
-def test_what_people_search_for_leads_to_what_is_here_or_to_who_does_it(word: str) -> None:
+def test_search_words_lead_to_a_feature_or_to_a_program_that_has_it(word: str) -> None:
     page = (DOCS / "not-here.md").read_text(encoding="utf-8")
     (row, *_) = [line for line in page.splitlines() if word in line and line.startswith("| ")]
     cells = [cell.strip() for cell in row.strip("|").split("|")]

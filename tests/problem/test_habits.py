@@ -38,7 +38,9 @@ def decay(t: float, y: Any, k: float) -> Any:
         (np.zeros(3), "got an object of ndarray; write odefit.Problem(model, data, "),
     ],
 )
-def test_what_is_no_problem_is_named_with_the_way_to_make_one(given: Any, message: str) -> None:
+def test_a_value_that_is_no_problem_is_named_with_the_way_to_make_one(
+    given: Any, message: str
+) -> None:
     with pytest.raises(InputError) as caught:
         any_call.fit(given, DATA)
     assert message in str(caught.value)
@@ -115,13 +117,15 @@ def test_an_argument_by_its_name_elsewhere_is_refused_with_what_to_write(
         (None, 'got an object of NoneType; write odefit.Model(ode={"x": "-k*x"})'),
     ],
 )
-def test_what_is_no_model_is_named_with_the_way_to_make_one(given: Any, message: str) -> None:
+def test_a_value_that_is_no_model_is_named_with_the_way_to_make_one(
+    given: Any, message: str
+) -> None:
     with pytest.raises(InputError) as caught:
         any_call.Problem(given, DATA, {"k": (0, 5)}, {"x": 1.0})
     assert message in str(caught.value)
 
 
-def test_what_the_hints_say_can_be_run() -> None:
+def test_the_code_in_the_hints_runs() -> None:
     parameters = {"k": {"lower": 0, "upper": 5, "guess": 1.0}}
     problem = odefit.Problem(odefit.Model.from_function(decay), {"t": [0, 1], "y1": [1, 0.6]},
                              parameters=parameters, initial={"y1": 1.0})  # fmt: skip

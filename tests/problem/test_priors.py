@@ -187,7 +187,7 @@ def test_a_density_without_a_largest_value_is_constant_near_zero() -> None:
         assert tiny.slope == 0.0
 
 
-def test_what_the_information_is() -> None:
+def test_the_information_of_priors_equals_its_formula() -> None:
     def information(name: str, x: float, **more: Any) -> float:
         found = prior(name, **more).deviance(x)
         assert found is not None

@@ -37,5 +37,5 @@ def test_fields_of_the_same_equations_are_equal() -> None:
     ],
     ids=["order", "equation", "known value", "unknown"],
 )
-def test_what_changes_the_equations_makes_another_field(changed: VectorField) -> None:
+def test_a_change_of_the_equations_makes_another_field(changed: VectorField) -> None:
     assert field(EQUATIONS) != changed

@@ -46,7 +46,7 @@ def test_a_width_is_a_column_a_text_with_its_unit_or_inches(
 
 
 @pytest.mark.parametrize("width", ["triple", "8.5", "8.5 km", "..cm", True, float("nan"), None])
-def test_what_is_no_width_is_refused_with_what_is(width: Any) -> None:
+def test_an_invalid_width_is_refused_with_the_valid_ones(width: Any) -> None:
     with pytest.raises(InputError, match=re.escape('expected "single", "double", inches')):
         inches(width)
 

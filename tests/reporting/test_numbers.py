@@ -51,7 +51,7 @@ def test_an_estimate_is_shown_to_the_second_digit_of_its_error(
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_what_is_shown_is_the_value_rounded(value: float) -> None:
+def test_the_shown_number_is_the_rounded_value(value: float) -> None:
     assert float(significant(value, 8)) == pytest.approx(value, rel=1e-7, abs=0.0)
 
 

@@ -20,7 +20,7 @@ def region(*intervals: ProvedInterval, complete: bool = True) -> ProvedRegion:
     return ProvedRegion(0.95, 3.84, 7.7750001, complete, 11, intervals)
 
 
-def test_what_is_proved_is_rounded_outwards_and_stands_beside_the_profile() -> None:
+def test_proved_intervals_are_rounded_outwards_and_stand_beside_the_profile() -> None:
     assert region_rows(region(ONE)) == [("k1", "4.9 to 6.1", "5 to 6")]
     assert region_title(region(ONE)) == "Proved 95 % intervals (likelihood ratio)"
     low = replace(ONE, lower=-4.9000009, upper=-1.23456789)

@@ -87,7 +87,7 @@ def test_simulations_take_changes_too(result: Result) -> None:
     assert other["x"].iloc[0] == pytest.approx(1.0 + 9.0 * result.best.parameters["b"])
 
 
-def test_what_is_beyond_the_fitted_experiments_is_reported(result: Result) -> None:
+def test_extrapolation_beyond_the_fitted_experiments_is_reported(result: Result) -> None:
     beyond = Scenario("far", inputs={"u": 3.0}, initial={"x": -1.0}, times=[30.0])
     table = result.predict(experiment=beyond)
     assert table.attrs["notes"] == [

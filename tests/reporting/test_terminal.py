@@ -134,7 +134,7 @@ def test_the_summary_never_says_global_without_a_bound() -> None:
     assert "global" not in text.lower()
 
 
-def test_what_was_neither_asked_for_nor_found_has_no_line() -> None:
+def test_absent_findings_have_no_line() -> None:
     text = result_text(examples.alpha_pinene())
     assert "Completeness" not in text
     assert "Certificate" not in text

@@ -36,7 +36,7 @@ def flip_flop() -> odefit.Result:
     return replace(result, solutions=[result.best, other])
 
 
-def test_what_is_not_in_the_blood_tells_the_two_apart() -> None:
+def test_a_measurement_outside_the_blood_distinguishes_the_two_solutions() -> None:
     result = flip_flop()
     found = result.settle()
     assert found.observable == "g"

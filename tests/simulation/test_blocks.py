@@ -53,7 +53,7 @@ def test_the_cost_of_a_block_changes_as_that_of_the_whole(noise: dict[str, Any] 
         assert blocks.with_values(block, moved[block.places]) == pytest.approx(moved)
 
 
-def test_what_changes_in_several_blocks_belongs_to_no_single_one() -> None:
+def test_a_change_in_several_blocks_belongs_to_no_single_block() -> None:
     forward = ForwardMap(decay({"y": {"sd": "estimate"}}))
     blocks = Blocks.around(forward, ANSWER)
     assert blocks is not None

@@ -261,7 +261,7 @@ def test_a_nonlinear_steady_state_is_that_of_many_doses() -> None:
     np.testing.assert_allclose(found, concentrations(many, values), rtol=1e-8)
 
 
-def test_what_accumulates_has_no_periodic_state() -> None:
+def test_an_accumulating_state_has_no_periodic_state() -> None:
     model = Model(ode={"A": "-k*A", "urine": "k*A"}, observables={"c": "A"})
     steady = problem(model, {"k": 1.0}, {"AMT": 20.0, "II": 8.0, "SS": 1}, {"into": "A"})
     failed = ForwardMap(steady).evaluate(np.array([0.3]))

@@ -138,7 +138,7 @@ def test_the_simulation_of_the_command_line_has_the_better_values(
     assert np.allclose(table["x"], 2 * np.exp(-0.7 * TIMES), rtol=1e-7)
 
 
-def test_what_goes_on_from_an_answer_has_the_better_values(
+def test_integration_from_an_answer_uses_the_better_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     breaking(monkeypatch, USUAL, 1e-3)

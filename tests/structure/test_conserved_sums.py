@@ -76,7 +76,7 @@ def test_quotients_cancel_as_wholes() -> None:
     assert weights_of({"A": "-A/3", "B": "A/(2 + 1)"}) == [[1, 1]]
 
 
-def test_what_changes_is_not_found() -> None:
+def test_a_sum_that_changes_is_not_conserved() -> None:
     assert weights_of({"A": "-k*A", "B": "k*A - m*B"}, "k", "m") == []
     assert weights_of({"A": "-k*A", "B": "k*A*(1 + 1e-12)"}, "k") != [[1, 1]]
     assert weights_of({"x": "-p*y", "y": "x/q"}, "p", "q") == []

@@ -242,7 +242,7 @@ def test_noise_and_later_events_are_outside() -> None:
     assert found.sentence.startswith("The one unknown is identifiable globally.")
 
 
-def test_what_is_not_determined_before_an_event_may_be_so_later() -> None:
+def test_an_event_may_determine_unknowns_that_earlier_data_do_not() -> None:
     """Only the product of a and b acts before the event, which tells a."""
     data = {"t": TIMES, "y": np.cos(TIMES)}
     found = odefit.identifiability(

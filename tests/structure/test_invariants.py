@@ -63,7 +63,7 @@ def test_where_there_is_no_such_sum(ode: Mapping[str, str]) -> None:
     assert invariants(problem(ode, {"y": "y"}, sorted(model.parameters)), ["x"]) is None
 
 
-def test_what_does_not_depend_on_anything_hidden_is_its_own_sum() -> None:
+def test_a_state_without_hidden_influence_is_its_own_sum() -> None:
     found = of({"x": "a*y", "y": "-b*y"}, "x")
     assert found == pytest.approx(np.array([[1.0, 0.0]]))
 
@@ -114,7 +114,7 @@ def test_sums_are_found_once_for_all_data(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(again, expected)
 
 
-def test_what_an_event_takes_from_an_input_is_looked_at_anew() -> None:
+def test_the_value_that_an_event_takes_from_an_input_is_considered_in_each_problem() -> None:
     def driven(value: float) -> Problem:
         t = np.arange(5.0)
         data = {"t": t, "x": t, "u": np.full(5, value)}

@@ -242,7 +242,7 @@ def test_domains_of_functions_are_looked_for(rate: str) -> None:
     assert names(problem({"x": rate}, {"x": "x"}, ["a"])) == "a x"
 
 
-def test_what_is_nowhere_defined_counts_as_acting_and_as_not_linear() -> None:
+def test_an_expression_defined_nowhere_counts_as_acting_and_nonlinear() -> None:
     of = problem({"x": "a*sqrt(-1 - x^2) + b", "y": "c*y"}, {"x": "x", "y": "y"}, ["a", "b", "c"])
     assert names(of) == "c x y"
     assert interactions(of)[0][0, 0, [of.keys.index("a"), of.keys.index("b")]].all()
@@ -294,7 +294,7 @@ def test_amounts_that_events_give_to_constants_count() -> None:
     assert len(linear_unknowns(of)) == 2
 
 
-def test_what_is_asked_twice_is_the_same_and_another_model_is_another() -> None:
+def test_interactions_are_cached_by_model() -> None:
     """Interactions are remembered by what they depend on."""
     one, other = (problem({"x": r}, {"x": "x"}, ["a", "b"]) for r in ("a*x + b", "a*b*x"))
     assert interactions(one)[0] is interactions(one)[0]

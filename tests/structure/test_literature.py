@@ -51,7 +51,7 @@ def agree(published: Published, found: StructuralIdentifiability) -> None:
     ],
     ids=lambda p: p.name,
 )
-def test_what_is_identifiable_locally(published: Published) -> None:
+def test_local_identifiability_agrees_with_the_literature(published: Published) -> None:
     found = odefit.identifiability(problem_of(published), count=False)
     assert set(found.named("in combination", "no effect")) == set(published.non_identifiable)
     assert found.solutions is None
@@ -65,7 +65,7 @@ def test_what_is_identifiable_locally(published: Published) -> None:
     [p for p in PUBLISHED if p.name not in (*SLOW, "biohydrogenation")],
     ids=lambda p: p.name,
 )
-def test_what_is_identifiable_globally(published: Published) -> None:
+def test_global_identifiability_agrees_with_the_literature(published: Published) -> None:
     agree(published, odefit.identifiability(problem_of(published)))
 
 

@@ -80,7 +80,7 @@ def test_the_second_solution_of_the_library_has_the_same_outputs() -> None:
     assert np.abs(other / vector - 1).max() > 0.01
 
 
-def test_what_is_determined_is_one_solution_and_costs_nothing_more() -> None:
+def test_a_determined_problem_has_one_solution_without_further_search() -> None:
     one = problem(Model(ode={"x": "-k*x"}), "k", {"x": 1.0}, TIMES)
     assert (found(one, [0.7]).possible, len(found(one, [0.7]).real)) == (1, 0)
 

@@ -103,7 +103,7 @@ def unpickles() -> str:
 
 
 @pytest.mark.parametrize("run", [connects, starts, unpickles])
-def test_what_no_input_may_do_is_noticed(
+def test_forbidden_actions_of_an_input_are_noticed(
     watch: Watch, tmp_path: Path, run: Callable[[], str]
 ) -> None:
     assert judged(watch, tmp_path, run).verdict == "forbidden"

@@ -27,7 +27,9 @@ FAILED = "FAILED tests/test_a.py::test_b - assert 1 == 2\n1 failed"
         (BROKEN, "Traceback", "broken", "Traceback"),
     ],
 )
-def test_what_an_exit_status_says(ended: int | None, text: str, outcome: str, by: str) -> None:
+def test_the_verdict_follows_from_the_exit_status(
+    ended: int | None, text: str, outcome: str, by: str
+) -> None:
     assert verdict(ended, text) == (outcome, by)
 
 

@@ -27,7 +27,7 @@ def test_version_and_date_are_those_of_citation_and_changelog() -> None:
         ("1.2.3", CITATION, "## [1.2.3] - unreleased\n", ["a section", "date"]),
     ],
 )
-def test_what_disagrees_is_reported(
+def test_disagreeing_versions_are_reported(
     version: str, citation: str, changelog: str, told: list[str]
 ) -> None:
     found = release.disagreements(version, citation, changelog)

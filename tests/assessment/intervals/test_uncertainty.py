@@ -227,7 +227,7 @@ def test_a_product_is_named() -> None:
     assert abs(direction.weights[0]) == pytest.approx(abs(direction.weights[1]), rel=1e-6)
 
 
-def test_what_is_determined_beside_a_product_keeps_its_error() -> None:
+def test_an_unknown_determined_beside_a_product_keeps_its_standard_error() -> None:
     """The same as with the product as one parameter."""
     problem, vector = decay(
         {"x": "-k1*k2*x"}, {"y": "x"}, {"k1": 0.3, "k2": 2.0, "x": 1.5}, {"x": {}}

@@ -54,7 +54,7 @@ def test_linear_bands_of_a_line_are_those_of_linear_regression(
     assert band.values - band.prediction[0] == pytest.approx(half, rel=1e-4)
 
 
-def test_what_the_data_do_not_determine_has_no_band_and_all_else_has() -> None:
+def test_only_curves_that_the_data_determine_have_a_band() -> None:
     times = np.linspace(0.0, 3.0, 10)
     problem = Problem(
         Model(ode={"x": "-(k1 + k2)*x", "y": "k1*x"}, observables={"x": "x"}),

@@ -66,7 +66,7 @@ def assessed(problem: Problem, evaluations: int = 0) -> Uncertainty:
 
 
 @pytest.mark.parametrize("scale", [None, pytest.param("log10", marks=pytest.mark.slow)])
-def test_what_is_determined_only_with_an_unknown_at_its_bound_has_no_interval(
+def test_an_unknown_determined_only_with_another_at_its_bound_has_no_interval(
     scale: str | None,
 ) -> None:
     """The data determine (km1 + k2)/k1; an interval for k1 would hold for one km1 alone."""

@@ -142,7 +142,7 @@ def test_a_flat_profile_without_effect_is_structurally_not_identifiable() -> Non
     assert "within the bounds of k2" in k1.sentence
 
 
-def test_what_has_no_effect_is_flat_without_end() -> None:
+def test_the_profile_of_an_unknown_without_effect_is_flat() -> None:
     problem = Problem(
         Model(ode={"x": "-k*x", "z": "c - z"}, observables={"x": "x"}),
         {"t": DECAY_TIMES, "x": DECAY},

@@ -66,7 +66,7 @@ def test_a_step_to_a_worse_branch_is_made_shorter() -> None:
     assert side.limit == pytest.approx(30.0, rel=1e-3)  # the worse branch meets it at 20
 
 
-def test_what_the_first_point_has_taken_is_not_counted_as_work_of_the_side() -> None:
+def test_the_work_of_a_side_excludes_the_first_point() -> None:
     family = TwoBranches()
     first = family.first()
     family.evaluations = 50

@@ -375,7 +375,7 @@ def test_derivatives(name: str) -> None:
             assert model.remainder[0] <= 1e-12 * (1 + abs(true))
 
 
-def test_what_is_known_exactly() -> None:
+def test_functions_of_zero_and_one_are_exact() -> None:
     tape = Tape()
     functions = FunctionRewriting(tape)
     zero, one = tape.number(0), tape.number(1)

@@ -173,7 +173,7 @@ def model(*c: float, remainder: float = 0.0) -> TaylorModel:
     return TaylorModel(Monomials.of(1, 2), array, None, np.array([remainder]))
 
 
-def test_what_a_square_drops() -> None:
+def test_a_square_encloses_the_terms_that_it_drops() -> None:
     found = still(lambda a, _: a * a, model(0.0, 1.0, 1.0), model())
     assert found.c[:, 0, 0].tolist() == [0.0, 0.0, 1.0]
     assert 3.0 <= found.remainder[0] <= 3.0 * (1 + 1e-9)

@@ -91,7 +91,7 @@ def broken(tmp_path: Path, case: str, file: str, old: str, new: str) -> str:
          "petabEntityId 'condition2' occurs twice"),
     ],
 )  # fmt: skip
-def test_what_mutations_have_found_is_refused(
+def test_faults_that_mutations_revealed_are_refused(
     tmp_path: Path, case: str, file: str, old: str, new: str, message: str
 ) -> None:
     assert message in broken(tmp_path, case, file, old, new)

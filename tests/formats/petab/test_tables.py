@@ -60,7 +60,7 @@ def test_numbers_are_read(tmp_path: Path, cell: str, infinite: bool, expected: f
 
 
 @pytest.mark.parametrize("cell", ["1,5", "inf", "a", "1_000", "0x1"])
-def test_what_is_no_number_is_reported_with_its_place(tmp_path: Path, cell: str) -> None:
+def test_a_cell_without_a_number_is_reported_with_its_place(tmp_path: Path, cell: str) -> None:
     table, _ = read(tmp_path, f"value\n{cell}\n")
     assert table is not None
     issues = Issues()

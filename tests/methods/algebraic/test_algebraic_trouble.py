@@ -197,7 +197,7 @@ def test_data_that_no_solution_fits_are_searched_from_many_starts_and_that_is_re
 
 
 @pytest.mark.slow
-def test_what_the_search_finds_is_beside_what_the_equations_gave() -> None:
+def test_starts_of_the_search_follow_those_of_the_equations() -> None:
     starts = foreign().starts
     assert [s.index for s in starts] == list(range(len(starts)))
     assert {s.status for s in starts if "interval" in s.message} == {Status.NOT_CONVERGED}

@@ -88,7 +88,7 @@ def test_derivatives_at_t0_need_the_first_part_be_it_the_shorter() -> None:
     assert (found.start, found.end) == (0.0, 3.5)
 
 
-def test_what_comes_after_a_change_of_a_parameter_does_not_count() -> None:
+def test_data_after_a_change_of_a_parameter_do_not_count() -> None:
     """There, another equation holds."""
     found = segment([Event((3.5,), {"k": "2*k"})])
     assert (found.start, found.end) == (0.0, 3.5)

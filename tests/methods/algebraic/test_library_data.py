@@ -148,7 +148,7 @@ def test_the_two_solutions_of_seir_exchange_rates() -> None:
 
 
 @pytest.mark.slow
-def test_what_the_outputs_do_not_determine_is_held_and_named() -> None:
+def test_unknowns_that_the_outputs_do_not_determine_are_held_and_named() -> None:
     """x7 of biohydrogenation acts on nothing that is measured."""
     preparation = prepare(problem_of("biohydrogenation"))
     assert preparation.held == ("x7@",)

@@ -51,7 +51,7 @@ def evidence(costs: Sequence[float], fit: NoiseFit, untried: bool = False) -> Ev
         ([], EXPLAINED, False),
     ],
 )
-def test_what_suffices_depends_on_the_fit(
+def test_sufficient_evidence_depends_on_the_fit(
     costs: Sequence[float], fit: NoiseFit, enough: bool
 ) -> None:
     assert evidence(costs, fit).enough is enough

@@ -144,7 +144,7 @@ def test_every_second_start_draws_some_unknowns_anew_and_keeps_the_others(eight:
     assert (search.points(projection, 1, 1) != search.points(projection, 1, 2)).any()
 
 
-def test_what_acts_on_the_residuals_is_drawn_anew(eight: Problem) -> None:
+def test_only_unknowns_that_act_on_the_residuals_are_drawn_again(eight: Problem) -> None:
     """The residuals do not change with the first unknown where its cubic is level."""
     base = np.full(8, 5.0)
     base[0] = (14 + np.sqrt(12.4)) / 6
@@ -189,7 +189,7 @@ def test_better_ends_have_a_head_start_and_all_have_their_turn() -> None:
     assert np.diff(counts).tolist() == pytest.approx([-HEAD_START] * 3, abs=1)
 
 
-def test_what_is_tried_counts_for_all_ends_of_one_valley() -> None:
+def test_an_attempt_counts_for_all_ends_of_one_valley() -> None:
     first, better = end(0, 1.0), end(1, 0.995, value=1.0)
     other = end(2, 2.0, value=2.0)
     begun = [first] * (HEAD_START + 1)

@@ -102,7 +102,7 @@ def test_a_search_that_was_ended_early_says_by_what() -> None:
     assert "The caller ended the search" in message_of(unknown, [SHOOTING], Cause.CALLER)
 
 
-def test_what_has_converged_at_the_noise_does_not_say_that_its_evidence_is_incomplete() -> None:
+def test_the_message_of_a_fit_at_the_noise_mentions_no_incomplete_evidence() -> None:
     late = found(enough=False)
     assert "ended the search" not in message_of(late, [SHOOTING], Cause.TIME_LIMIT)
     assert late.status(Control(), False) is Status.CONVERGED

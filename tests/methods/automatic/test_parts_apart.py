@@ -45,7 +45,7 @@ def test_the_parts_have_the_unknowns_of_their_experiment() -> None:
     assert named[1] == ["w[run 1]", "d[run 1]", "x[run 1]"]
 
 
-def test_what_acts_on_the_values_of_all_experiments_keeps_them_together() -> None:
+def test_an_unknown_that_acts_on_all_experiments_keeps_them_together() -> None:
     own = {"lower": 0.3, "upper": 6, "per_experiment": True}
     shared = {"w": own, "d": {"lower": 0.0, "upper": 1.0}}
     assert parts_of(oscillators(3, parameters=shared)) == []

@@ -101,7 +101,7 @@ class TestLadder:
         ends = [end(k, 1.0 + k) for k in range(4)]
         assert Ladder().next_of([ends[3]], ends, TOLERANCE) == (ends[3], 1)
 
-    def test_what_has_converged_goes_on_only_if_it_is_among_the_best_and_on_the_last_rung(
+    def test_a_converged_start_goes_on_only_among_the_best_and_on_the_last_rung(
         self,
     ) -> None:
         settled = [end(k, 1.0 + k, Status.CONVERGED) for k in range(4)]

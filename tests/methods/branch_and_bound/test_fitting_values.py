@@ -43,7 +43,7 @@ def test_two_solutions_keep_their_intervals_and_near_values_extend_one() -> None
     assert len(fit.intervals(0)) == 3
 
 
-def test_what_is_added_around_an_optimum_fits() -> None:
+def test_intervals_added_around_an_optimum_fit() -> None:
     """Both ends of each interval are values of points that fit, by the exact objective."""
     fit = FittingValues(LOWER, UPPER)
     cut = BEST + 0.5

@@ -83,7 +83,7 @@ def test_convex_terms_above_a_plane_are_not_lost() -> None:
     assert NodeBounder(monomials)(residuals(c), 2.0).norm[0] == pytest.approx(1.0, rel=1e-10)
 
 
-def test_what_is_not_convex_is_bounded_by_its_curvature() -> None:
+def test_a_sum_that_is_not_convex_is_bounded_by_its_curvature() -> None:
     """(1 - d^2/4)^2 = 1 - d^2/2 + ... is 9/16 at the ends."""
     monomials = Monomials.of(1, 2)
     c = np.array([[[1.0], [0.0], [-0.25]]])

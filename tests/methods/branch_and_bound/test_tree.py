@@ -24,7 +24,7 @@ def test_the_least_objective_is_closed_in(degree: int) -> None:
     assert tree.lower_bound == target
 
 
-def test_what_can_be_reached_is_never_refuted() -> None:
+def test_an_objective_that_can_be_reached_is_never_refuted() -> None:
     """With a target above the optimum, the search stops at the best objective."""
     tree = Tree(Quartic(), LOWER, UPPER, 10.0, 9.9)
     bounds = []

@@ -45,7 +45,7 @@ def begun(path: Path, turns: int) -> Tree:
     return found
 
 
-def test_what_was_left_is_found_again_and_ends_alike(tmp_path: Path) -> None:
+def test_a_resumed_tree_ends_like_one_without_interruption(tmp_path: Path) -> None:
     whole = tree()
     for _ in whole.run(lambda: False):
         pass

@@ -137,7 +137,7 @@ class TestSlowPattern:
         wave = 0.35 * np.sin(np.linspace(0.0, 20.0, 1000))
         assert slow_pattern([slow_parts(noise + wave)]) < MIN_PATTERN_CHANCE
 
-    def test_what_no_series_shows_alone_all_may_show_together(self) -> None:
+    def test_all_series_together_may_show_a_pattern_that_none_shows_alone(self) -> None:
         one = np.array([9.0, 14.0, 25.0, 58.0])
         assert slow_pattern([one]) == pytest.approx(4 * chi2.sf(9.0, 4))
         assert slow_pattern([one] * 9) == pytest.approx(40 * chi2.sf(81.0, 36))

@@ -34,7 +34,7 @@ def test_susceptibles_are_recovered_from_infected() -> None:
     assert matching.hidden == ("S",)
 
 
-def test_what_acts_on_the_recovered_state_is_no_longer_linear_with_the_rest() -> None:
+def test_a_parameter_that_acts_on_the_recovered_state_is_not_linear_with_the_rest() -> None:
     """beta S I with S = S(0) + I(0) - I - gamma times an integral."""
     match, _ = matched(epidemic())
     assert set(match.linear) == {"gamma", "S", "I"}
@@ -95,7 +95,7 @@ def test_recovered_states_meet_the_criterion() -> None:
     assert np.abs(left).max() < 1e-6
 
 
-def test_what_is_recovered_may_be_measured_elsewhere() -> None:
+def test_a_recovered_state_may_be_measured_in_another_experiment() -> None:
     """S is measured in one experiment of two."""
     one = epidemic()
     infected = one.conditions[0].series["I"].values

@@ -159,7 +159,7 @@ def test_without_linear_unknowns_it_is_nonlinear_least_squares_and_says_so() -> 
     assert found["a"] == pytest.approx(np.sqrt(0.7), abs=1e-6)
 
 
-def test_what_the_data_cannot_distinguish_is_named() -> None:
+def test_parameters_that_the_data_cannot_distinguish_are_named() -> None:
     match, found = matched(
         decay(model=Model(ode={"x": "-(a + c)*x"}), parameters={"a": {}, "c": {}})
     )

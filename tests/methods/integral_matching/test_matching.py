@@ -189,7 +189,7 @@ def test_a_dose_of_a_known_state_tells_the_other() -> None:
 
 
 @pytest.mark.parametrize("assign", [{"x": 2.0}, {"x": "1 + x^2"}, {"x": "max(x, 2)"}])
-def test_what_a_dose_at_the_start_hides_stays_at_the_start_and_is_named(
+def test_an_initial_value_hidden_by_a_dose_keeps_its_start_value_and_is_named(
     assign: Mapping[str, Any],
 ) -> None:
     problem = dosed_at_start(assign, 2.0)
@@ -228,7 +228,7 @@ def test_a_switched_constant_is_in_force_from_then_on() -> None:
     assert worst(matched(problem)[1], TRUTH) < 1e-7
 
 
-def test_what_a_constant_is_switched_to_may_be_unknown() -> None:
+def test_an_event_may_set_a_constant_to_an_unknown() -> None:
     fed = 0.4 / 0.7 * (1 - np.exp(-0.7 * (T - 2)))
     values = np.where(T <= 2, DECAY, DECAY + fed)
     model = Model(ode={"x": "u - a*x"}, constants={"u": 0.0})

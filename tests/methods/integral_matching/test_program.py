@@ -91,7 +91,7 @@ def test_integrals_are_those_of_the_values(text: str) -> None:
     st.lists(st.lists(st.floats(0.1, 2.0), min_size=3, max_size=3), min_size=2, max_size=5),
     st.lists(st.integers(0, 2), min_size=2, max_size=2, unique=True),
 )
-def test_what_is_kept_from_the_last_call_does_not_matter(
+def test_values_reused_from_the_last_call_do_not_change_the_result(
     vectors: list[list[float]], active: list[int]
 ) -> None:
     recorder = Recorder(GRID)

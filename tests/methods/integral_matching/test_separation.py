@@ -75,7 +75,7 @@ def test_within_bounds_it_is_scipys(seed: int, alike: float) -> None:
     assert cost <= exact.cost * (1 + 1e-9)
 
 
-def test_what_is_held_by_a_bound_is_not_in_the_basis() -> None:
+def test_an_unknown_at_its_bound_is_not_in_the_basis() -> None:
     columns, constant = system(0)
     free = np.linalg.lstsq(columns, -constant, rcond=None)[0]
     low = np.array([free[0] + abs(free[0]), -np.inf, -np.inf, -np.inf])
@@ -275,7 +275,7 @@ def test_the_cost_of_a_match_is_the_criterion_without_penalties() -> None:
 
 
 @pytest.mark.parametrize("bounded", [False, True])
-def test_what_a_lasso_keeps_is_fitted_without_it(bounded: bool) -> None:
+def test_terms_selected_by_the_lasso_are_fitted_without_its_penalty(bounded: bool) -> None:
     """As if the terms it dropped had never been candidates."""
     bounds = {"v": {"upper": 1.5 if bounded else np.inf}}
     rates: dict[str, Any] = {"k": {"lower": 0.01, "upper": 5.0, "guess": 1.0}, "f": {}, "e": {}}

@@ -112,7 +112,7 @@ def test_a_less_accurate_integration_has_a_higher_zero() -> None:
     assert found.zero(1e-6) == pytest.approx(0.5 * 1e-10 * squares)
 
 
-def test_what_a_coarse_integration_takes_for_rounding_a_fine_one_does_not() -> None:
+def test_a_fine_integration_sees_an_error_that_a_coarse_one_takes_for_rounding() -> None:
     """A rate that is wrong by 1e-5 of itself."""
     forward, vector = ForwardMap(decay(noise=0.0), "bdf"), np.array([0.7 * (1 + 1e-5), 2.0])
     assert exact_at(forward.with_accuracy(1e-5), vector)

@@ -108,7 +108,7 @@ def test_with_the_hessian_of_gauss_and_newton_both_models_are_one(seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_a_model_promises_is_what_its_minimum_gives(seed: int) -> None:
+def test_a_model_promises_the_reduction_at_its_minimum(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 6
     jacobian = rng.standard_normal((9, n)) * np.exp(rng.uniform(-4, 4, n))

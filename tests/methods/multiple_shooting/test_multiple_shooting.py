@@ -157,7 +157,7 @@ def test_the_voltage_alone_determines_all_unknowns_from_twenty_far_starts() -> N
 
 
 @pytest.mark.parametrize("mu", [pytest.param(60.0, marks=pytest.mark.slow), 120.0])
-def test_what_grows_beyond_all_precision_is_an_answer_on_nodes(mu: float) -> None:
+def test_an_unstable_solution_is_an_answer_on_nodes(mu: float) -> None:
     result = fitted(bock(mu))
     assert result.status is Status.CONVERGED
     assert result.best.vector == pytest.approx([np.pi], rel=1e-12)

@@ -139,7 +139,7 @@ def test_memory_may_be_limited() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_what_a_process_started_ends_with_it(child: Child) -> None:
+def test_processes_started_by_a_process_end_with_it(child: Child) -> None:
     child.call(nested)
     grandchild = answered(child).content
     child.kill()

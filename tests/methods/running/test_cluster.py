@@ -67,7 +67,7 @@ def connected(address: str, tries: int = 20) -> Control:
 @pytest.mark.slow
 @pytest.mark.filterwarnings(*QUIET)
 @pytest.mark.parametrize("victim", ["worker", "scheduler"])
-def test_what_dies_on_the_way_changes_nothing(victim: str) -> None:
+def test_the_death_of_a_worker_or_scheduler_does_not_change_the_answer(victim: str) -> None:
     problem = odefit.library.load("harmonic", noise=0.05, seed=1)
     alone = METHOD.solve(problem, Control(seed=1, jobs=1))
     killed: list[int] = []
@@ -95,7 +95,7 @@ def test_what_dies_on_the_way_changes_nothing(victim: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "", "http://127.0.0.1:8786", "tls://127.0.0.1:9"])
-def test_what_is_no_address_is_reported(address: str) -> None:
+def test_an_address_without_a_scheduler_is_reported(address: str) -> None:
     with pytest.raises(InputError, match="no scheduler answers there"), dask_cluster(address):
         pass
 

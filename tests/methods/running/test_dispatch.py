@@ -102,7 +102,7 @@ def test_every_task_is_done_once_and_few_batches_are_sent() -> None:
     assert workers.batches < 300
 
 
-def test_what_a_task_raises_is_its_own_outcome() -> None:
+def test_an_exception_of_a_task_is_its_outcome() -> None:
     found, _ = done(Fake(), 20)
     assert isinstance(found.pop(13), ArithmeticError)
     assert found == {i: 100 + i**2 for i in range(20) if i != 13}

@@ -44,7 +44,7 @@ def test_anything_else_is_refused(given: object) -> None:
         memory_size(given, "--memory")
 
 
-def test_what_no_fit_can_do_with_is_refused() -> None:
+def test_a_memory_limit_too_small_for_any_fit_is_refused() -> None:
     with pytest.raises(InputError, match=r"1 MB is too little.*give at least 100 MB"):
         memory_size("1MB")
 
@@ -104,7 +104,7 @@ def test_memory_is_unknown_without_a_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells what processes use")
-def test_what_this_process_takes_is_counted() -> None:
+def test_memory_of_this_process_is_counted() -> None:
     before = used_memory()
     held = np.ones(20_000_000)
     assert used_memory() - before == pytest.approx(held.nbytes, rel=0.2)

@@ -264,7 +264,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_is_reported_with_the_constraint(text: str) -> None:
+def test_a_mistake_is_reported_with_its_constraint(text: str) -> None:
     with pytest.raises(InputError, match=WRONG[text]) as caught:
         constrained(exchange(), text)
     assert caught.value.messages[0].startswith(f"constraint {text!r}: ")
@@ -282,7 +282,7 @@ def test_an_experiment_that_there_is_not_is_named() -> None:
 
 
 @pytest.mark.parametrize("given", [3, None, [3], [None], {"k1": 1}])
-def test_what_is_no_constraint_is_refused_at_once(given: Any) -> None:
+def test_constraints_of_another_type_are_refused_at_once(given: Any) -> None:
     with pytest.raises(InputError, match="MultipleShooting, constraints: expected a list"):
         MultipleShooting(constraints=given)
 
@@ -351,7 +351,7 @@ def test_standard_errors_are_those_of_what_the_constraints_leave(name: str) -> N
     assert result.uncertainty.standard_errors[rest] == pytest.approx(expected[rest], rel=1e-4)
 
 
-def test_what_an_equation_fixes_has_no_error() -> None:
+def test_an_unknown_fixed_by_an_equation_has_no_standard_error() -> None:
     result = constrained(exchange(), "k1 = 0.6")
     assert result.uncertainty is not None
     assert result.uncertainty.standard_errors[0] < 1e-6

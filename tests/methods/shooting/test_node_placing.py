@@ -95,7 +95,7 @@ def test_times_by_experiment_leave_others_with_one_node() -> None:
     [0, -3, True, 2.5, "abc", "5", [3, 2], [1, 1], [np.nan], [np.inf], [[1, 2]], iter([1.0]),
      {"a": 3}, {"a": [2.0, 1.0]}, object()],
 )  # fmt: skip
-def test_what_cannot_be_nodes_is_refused_at_once(nodes: Any) -> None:
+def test_unusable_nodes_are_refused_at_once(nodes: Any) -> None:
     with pytest.raises(InputError, match="MultipleShooting, nodes: expected"):
         MultipleShooting(nodes=nodes)
 

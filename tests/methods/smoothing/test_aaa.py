@@ -109,7 +109,7 @@ def test_with_few_points_a_polynomial_takes_over() -> None:
     assert fit.taylor(0.3, 4) == pytest.approx(FloaterHormann(4).fit(t, np.exp(t)).taylor(0.3, 4))
 
 
-def test_what_is_not_resolved_is_interpolated() -> None:
+def test_unresolved_data_are_interpolated() -> None:
     t = np.linspace(0, 1, 1001)
     truth = wave(130.0)
     fit = AAA().fit(t, truth.value(t))

@@ -268,7 +268,7 @@ def test_a_solver_answers_from_its_own_process_as_it_does_here() -> None:
 
 
 @pytest.mark.slow
-def test_what_a_solver_reports_reaches_the_parent() -> None:
+def test_progress_of_a_solver_reaches_the_parent() -> None:
     seen: list[tuple[float, float]] = []
     instance = decay()
     found = solve_isolated(

@@ -188,7 +188,7 @@ def test_events_that_move_a_switch_to_known_times_leave_it_exact(
 
 
 @pytest.mark.parametrize("condition", ["x > 1", "t^2 < 4", "sin(t) > 0", "t < 5 && x > 0.1"])
-def test_what_the_state_decides_stays_pointwise(condition: str) -> None:
+def test_a_switch_decided_by_the_state_stays_pointwise(condition: str) -> None:
     made = problem(f"-piecewise(1, {condition}, 0)*x")
     assert not VectorField.of(made.model, made.conditions).smooth
 
@@ -298,7 +298,7 @@ def test_the_parts_of_a_linear_function_of_time(text: str, constant: str, slope:
 
 
 @pytest.mark.parametrize("text", ["t*t", "t^2", "a/t", "exp(t)", "max(t, a)"])
-def test_what_is_not_linear_in_is_none(text: str) -> None:
+def test_an_expression_not_linear_in_its_name_gives_none(text: str) -> None:
     assert linear_in(Part(parse(text).program)) is None
 
 

@@ -104,7 +104,7 @@ def test_subjects_count_from_their_own_first_dates_or_from_t0(tmp_path: Path) ->
     assert [(c.t0, *c.times) for c in shared.conditions] == [(0, 7, 9), (0, 31, 34)]
 
 
-def test_what_was_dates_is_numbers_for_all_that_comes_later(tmp_path: Path) -> None:
+def test_dates_become_numbers_in_all_later_steps(tmp_path: Path) -> None:
     found = loaded(tmp_path, 't0 = "2024-01-01"')
     again = problem_to_mapping(found)
     assert again["experiment"][0]["data"]["t"] == [7.0, 14.0, 21.0]

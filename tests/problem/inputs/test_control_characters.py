@@ -21,7 +21,7 @@ RESULT = Path(__file__).parents[2] / "results-format-1" / "algebraic.json"
 
 
 @given(st.text())
-def test_what_is_left_has_no_category_that_moves_the_cursor(text: str) -> None:
+def test_text_without_controls_has_no_character_that_moves_the_cursor(text: str) -> None:
     odd = {c for c in text if unicodedata.category(c) == "Cc"} - set("\n\t\r")
     assert not odd or has_controls(text)
 

@@ -159,7 +159,7 @@ def test_every_section_of_a_file_takes_arrays() -> None:
     assert str(problem.noise["all"].sd) == "(w_1 + w_2 + w_3)/10"
 
 
-def test_what_is_written_of_it_is_plain_and_means_the_same() -> None:
+def test_a_written_problem_is_plain_and_means_the_same() -> None:
     problem = problem_from_mapping(MAPPING)
     mapping = problem_to_mapping(problem)
     texts = (*mapping["ode"], *mapping["ode"].values(), *mapping["parameters"])

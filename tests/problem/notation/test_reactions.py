@@ -47,7 +47,7 @@ def test_reactions_add_to_equations() -> None:
     assert texts(model.ode) == {"A": "feed - d*A - k*A", "x": "1", "B": "k*A"}
 
 
-def test_what_is_constant_or_an_input_is_left_as_it_is() -> None:
+def test_reactions_leave_constants_and_inputs_unchanged() -> None:
     model = Model(
         reactions={"r": "S + E + u -> P + E, k"},
         constants={"S": 2.0},

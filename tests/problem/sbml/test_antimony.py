@@ -58,7 +58,7 @@ def test_a_model_has_the_equations_that_are_written_by_hand() -> None:
     np.testing.assert_allclose(found.states[:, state], expected, rtol=1e-6)
 
 
-def test_what_is_read_is_what_the_sbml_of_libantimony_says(tmp_path: Path) -> None:
+def test_an_antimony_model_equals_the_sbml_of_libantimony(tmp_path: Path) -> None:
     import antimony
 
     path = tmp_path / "enzyme.ant"
@@ -92,7 +92,7 @@ def test_a_model_alone_has_the_equations() -> None:
         ("A -> B; k*A" + " " * 1_000_001, "longer than 1000000 characters"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_the_reason(text: str, words: str) -> None:
+def test_an_unreadable_model_is_refused_with_the_reason(text: str, words: str) -> None:
     with pytest.raises(odefit.InputError) as caught:
         read_antimony(text)
     assert words in str(caught.value)

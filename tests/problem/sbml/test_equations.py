@@ -279,7 +279,7 @@ def test_a_model_without_dynamics_gets_a_state_that_does_not_change() -> None:
     assert any("'unchanging'" in sentence for sentence in model.translated)
 
 
-def test_what_has_no_value_is_a_parameter() -> None:
+def test_a_name_without_value_is_a_parameter() -> None:
     text = sbml(
         listed("Parameters", parameter("k", None), parameter("x", None, constant=False),
                parameter("p", None))

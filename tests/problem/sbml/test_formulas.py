@@ -85,6 +85,6 @@ def test_a_sum_of_thousands_of_terms_is_not_nested() -> None:
         ("x + " * 200 + "(" * 200 + "x", "nested too deeply"),
     ],
 )
-def test_what_is_no_formula_is_refused_with_its_place(formula: str, message: str) -> None:
+def test_text_that_is_no_formula_is_refused_with_its_place(formula: str, message: str) -> None:
     with pytest.raises(ExpressionError, match=message):
         formula_text(formula)

@@ -72,7 +72,7 @@ def test_rules_of_a_package_that_is_not_read_do_not_matter(version: int) -> None
     assert is_read(text(declared("fbc", "false", version)))
 
 
-def test_what_is_not_read_is_reported() -> None:
+def test_ignored_packages_are_reported() -> None:
     root = f"{declared('comp')} {declared('layout', 'false')}"
     notes = [note for note in read_sbml(text(root)).translated if "package" in note]
     assert notes == [
@@ -145,7 +145,7 @@ def test_elements_without_effect_are_skipped(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", PART_OF_THE_MODEL)
-def test_what_is_part_of_the_model_is_refused_with_its_line(case: str) -> None:
+def test_a_package_that_changes_the_model_is_refused_with_its_line(case: str) -> None:
     given, what = PART_OF_THE_MODEL[case]
     message = rf"SBML text: line \d+: .*{what} is of the SBML package .* changes the meaning"
     with pytest.raises(odefit.InputError, match=message):

@@ -124,7 +124,7 @@ def test_a_value_at_the_time_of_an_event_is_that_after_it_also_at_the_start() ->
     assert grown(event("e", "time >= 1.5", {"x": "7"}))[2] == 7.0
 
 
-def test_what_has_no_formula_is_left_out_and_told() -> None:
+def test_elements_without_formula_are_left_out_and_reported() -> None:
     text = sbml(
         listed("Parameters", parameter("x", 3.0, False), parameter("y", 2.0, False))
         + listed("InitialAssignments", '<initialAssignment symbol="x"/>')

@@ -76,7 +76,7 @@ def test_standard_deviations_stay_with_their_observable(tmp_path: Path) -> None:
     assert written(tmp_path, gaps)[0]["noise"] == {"x": {"sd": "estimate"}}
 
 
-def test_what_is_not_used_is_reported_with_what_to_do(tmp_path: Path) -> None:
+def test_unused_columns_are_reported_with_a_remedy(tmp_path: Path) -> None:
     header = "t,x,note,2x,exp,z\n"
     _, _, remarks = written(
         tmp_path,

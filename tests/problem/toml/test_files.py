@@ -62,7 +62,7 @@ def test_without_a_name_the_file_gives_it(folder: object) -> None:
     ],
     ids=range(11),
 )
-def test_what_is_no_toml_is_reported_with_its_place(
+def test_invalid_toml_is_reported_with_its_place(
     errors: Callable[..., tuple[str, ...]], content: str | bytes, message: str
 ) -> None:
     found = errors(content)

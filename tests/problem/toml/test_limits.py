@@ -29,7 +29,7 @@ GROWING: dict[str, tuple[Callable[[int], str], str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", GROWING)
-def test_what_grows_is_refused_with_the_limit_and_the_place(kind: str) -> None:
+def test_an_oversized_file_is_refused_with_the_limit_and_the_place(kind: str) -> None:
     made, told = GROWING[kind]
     size = random.Random(kind).randrange(120, 200)
     began = time.process_time()
@@ -39,7 +39,7 @@ def test_what_grows_is_refused_with_the_limit_and_the_place(kind: str) -> None:
     assert len(str(e.value)) < 200
 
 
-def test_what_stands_in_texts_and_comments_does_not_count() -> None:
+def test_brackets_in_texts_and_comments_do_not_count() -> None:
     inside = "[{.=," * 1000
     text = f'a = """{inside}\n"""\nb = \'{inside}\' # {inside}\nc = "\\"{inside}"\n'
     assert tomllib.loads(text)

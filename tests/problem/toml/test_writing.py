@@ -107,7 +107,7 @@ def test_every_library_problem_comes_back_equal(path: Path) -> None:
     same(problem, again(problem))
 
 
-def test_what_is_written_needs_no_files_and_only_plain_types() -> None:
+def test_a_written_problem_needs_no_files_and_only_plain_types() -> None:
     def plain(value: Any) -> bool:
         if isinstance(value, dict):
             return all(type(k) is str and plain(v) for k, v in value.items())

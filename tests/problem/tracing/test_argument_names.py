@@ -83,6 +83,6 @@ def branching(t: float, x: float, k: float) -> float:
         (5, "expected a Python function, got 5"),
     ],
 )
-def test_what_a_function_does_not_tell_is_asked_for(function: Any, message: str) -> None:
+def test_information_missing_from_a_function_is_requested(function: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Model.from_function(function)

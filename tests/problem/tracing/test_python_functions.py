@@ -280,7 +280,7 @@ def infinite(t: float, x: Any, k: float) -> Any:
         (infinite, "return [x[0] / 0.0]", "a division by zero"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_line(
+def test_unreadable_code_is_refused_with_its_line(
     function: Callable[..., Any], line: str, message: str
 ) -> None:
     with pytest.raises(InputError) as caught:

@@ -90,7 +90,7 @@ def test_values_are_those_of_sympy(expression: Any, numbers: list[float]) -> Non
         ({x: sympy.Piecewise((1, x > 0))}, "has no last value for all other cases"),
     ],
 )
-def test_what_has_no_counterpart_is_named(equations: Any, message: str) -> None:
+def test_a_sympy_expression_without_counterpart_is_named(equations: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         Model.from_sympy(equations)
     assert message in str(caught.value)

@@ -140,7 +140,7 @@ def test_written_problems_keep_their_functions() -> None:
     assert again.priors == p.priors
 
 
-def test_what_is_given_of_a_coefficient_stays() -> None:
+def test_fields_given_for_a_coefficient_are_kept() -> None:
     p = problem({"estimate": "linear", "knots": 3}, parameters={"u_2": {"fixed": 1.5}})
     assert p.keys == ("u_1", "u_3")
 

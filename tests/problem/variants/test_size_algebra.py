@@ -41,7 +41,7 @@ def test_numbers_are_computed() -> None:
         ("a^n/(b^n + a^n)", {"a", "b"}),
     ],
 )
-def test_what_is_added_or_compared_is_of_the_same_size(text: str, equal: set[str]) -> None:
+def test_terms_that_are_added_or_compared_have_the_same_size(text: str, equal: set[str]) -> None:
     """Each wish is homogeneous in two names: it asks that they are equal, and nothing else."""
     algebra, _ = evaluated(text)
     rows = [dict(r.monomial.exponents) for r in algebra.rows]
@@ -72,7 +72,7 @@ def test_an_exponential_of_a_multiple_of_one_unknown_has_a_name_of_its_own() -> 
 
 
 @pytest.mark.parametrize("size", [3, MOST_NAMES + 1])
-def test_what_a_level_determines_the_next_cannot_change(size: int) -> None:
+def test_a_level_cannot_change_values_that_an_earlier_one_determines(size: int) -> None:
     first = np.zeros((1, size))
     first[0, :2] = 1.0  # the sum of the first two
     levels = [first, np.eye(size)]

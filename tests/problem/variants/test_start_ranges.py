@@ -43,7 +43,7 @@ def test_the_time_of_an_event_is_within_the_measurements_of_all_experiments_that
         ("10^k*exp(-E/(0.008314*T))", "k", 20.0),
     ],
 )
-def test_what_an_exponent_depends_on_linearly_is_uniform_from_zero(
+def test_an_unknown_linear_in_an_exponent_is_uniform_from_zero(
     rate: str, name: str, high: float
 ) -> None:
     """An energy of 300 kJ/mol is no more 0.033 than it is 150."""

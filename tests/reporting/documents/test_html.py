@@ -227,7 +227,7 @@ def test_a_failed_fit_shows_the_data_and_the_reason() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_minimised_is_shown_to_seven_digits() -> None:
+def test_the_minimised_objective_is_shown_to_seven_digits() -> None:
     """As a result prints itself; with known noise the sum of squares stands beside it."""
     problem = Problem(
         Model(ode={"x": "-k*x"}),

@@ -79,7 +79,7 @@ def test_any_formula_in_latex_can_be_read(text: str) -> None:
         max_leaves=10,
     )
 )
-def test_what_is_read_in_latex_has_the_value_of_what_was_written(text: str) -> None:
+def test_latex_has_the_value_of_the_expression(text: str) -> None:
     shown = latex(text).replace(r"\thinspace", "*").replace(r"\left", "").replace(r"\right", "")
     fraction = re.compile(r"\\frac\{([^{}]*)\}\{([^{}]*)\}")
     again, group = shown, re.compile(r"(?<!frac)(?<!\})\{([^{}]*)\}(?!\{)")

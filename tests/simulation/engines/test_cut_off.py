@@ -63,7 +63,7 @@ def test_an_integration_under_way_is_cut_off(
     assert 0.0 <= found.time < 1e12
 
 
-def test_what_is_not_essential_raises_after_the_cut_off() -> None:
+def test_a_nonessential_integration_raises_after_the_cut_off() -> None:
     forward = ForwardMap(van_der_pol(5.0))
     ended = CutOff()
     with cutting_off(ended.as_error()):

@@ -50,7 +50,7 @@ def checked(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_used_up_has_no_sensitivity_left(engine: Any) -> None:
+def test_a_substance_used_up_has_no_sensitivity(engine: Any) -> None:
     times = np.array([0.0, 10.0, 30.0, 60.0, 200.0])
     problem = made({"B": "-2*k*if(B > 0, 1, 0)"}, {"B": 1.0}, times)
     states, by = checked(problem, {"k": 0.01}, engine)

@@ -288,7 +288,7 @@ def test_inputs_keep_their_last_value_until_infinity() -> None:
     assert evaluated(ForwardMap(p), np.array([0.5])).residuals == pytest.approx([6.0], rel=1e-9)
 
 
-def test_what_fades_with_time_leaves_a_steady_state() -> None:
+def test_a_fading_drive_leaves_a_steady_state() -> None:
     p = problem({"x": "w*exp(-t) + 1 - 2*x"}, ["w"], {"x": 1.0})
     found = evaluated(ForwardMap(p), np.array([1.0]))
     assert found.residuals == pytest.approx([0.5], rel=1e-7)

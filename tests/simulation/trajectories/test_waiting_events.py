@@ -164,7 +164,7 @@ def test_events_at_times_that_are_known_and_apart_need_no_location() -> None:
 
 
 @pytest.mark.parametrize("key", ["delay", "priority", "persistent", "values"])
-def test_what_waits_belongs_to_a_condition(key: str) -> None:
+def test_options_of_waiting_belong_to_events_with_a_condition(key: str) -> None:
     value: Any = {"delay": 1, "priority": 1, "persistent": False, "values": "trigger"}[key]
     with pytest.raises(odefit.InputError, match=f"{key}: it belongs to an event with when"):
         problem(CLOCK, [{"time": 1.0, "assign": {"n": "1"}, key: value}])

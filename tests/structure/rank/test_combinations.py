@@ -64,14 +64,14 @@ def test_several_at_once_and_independent_of_each_other() -> None:
     assert found.involved == ("m", "n", "s", "x")
 
 
-def test_what_is_neither_product_nor_sum_is_counted() -> None:
+def test_a_combination_neither_product_nor_sum_is_counted_as_missing() -> None:
     found = of({"x": "-(a*b + c*d)*x"}, "x", "a b c d")
     assert (found.combinations, found.missing) == ((), 1)
     found = of({"x": "-k*x + (m + n)*z", "z": "-p*z"}, "s*x", "k m n p s")
     assert ([str(c) for c in found.combinations], found.missing) == (["s*x"], 1)
 
 
-def test_what_has_no_effect_is_in_no_combination() -> None:
+def test_a_name_without_effect_is_in_no_combination() -> None:
     found = of({"x": "-a*b*x", "z": "-c*z"}, "x", "a b c")
     assert found.involved == ("a", "b")
 
@@ -91,7 +91,7 @@ def test_random_residues_are_no_small_fractions() -> None:
     assert rational(PRIME - 2) == -2
 
 
-def test_what_the_work_does_not_suffice_for_is_missing_and_not_denied() -> None:
+def test_combinations_beyond_the_work_limit_are_counted_as_missing() -> None:
     """400 unknowns took 10 s and 1.2 GB beside the limit, which nothing here looked at."""
     parameters = "a b c d"
     found = of({"x": "-(a*b + c - d)*x"}, "x", parameters, deadline=Deadline(work=1.0))

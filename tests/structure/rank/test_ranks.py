@@ -30,7 +30,7 @@ def test_a_full_rank_is_a_proof() -> None:
     assert rank.best.orders == ((2, 3, 5, 4),)
 
 
-def test_what_changes_no_output_is_known() -> None:
+def test_a_state_that_changes_no_output_is_found() -> None:
     rank = rank_of(library.load("rational-biohydrogenation"))
     assert lost(rank) == {"x7"}
     assert [n for n, e in zip(rank.names, rank.best.effective, strict=True) if not e] == ["x7"]
@@ -69,7 +69,7 @@ def test_a_second_experiment_may_tell_parameters_apart() -> None:
     assert lost(rank_of(of(first, second))) == set()
 
 
-def test_what_is_not_measured_in_an_experiment_does_not_count() -> None:
+def test_observables_without_measurements_do_not_count() -> None:
     model = Model(ode={"x": "-a*x", "z": "-b*z"}, observables={"y": "x", "w": "z"})
     data = {"t": TIMES, "y": np.cos(TIMES)}
     given = Problem(model, data, {"a": {}, "b": {}}, {"x": {}, "z": {}})

@@ -71,7 +71,7 @@ def test_findings_on_a_cascade_from_rest() -> None:
         ({"x": "k*tanh(x)", "z": "c + d*(exp(x) - 1)"}, {"x": 0.0, "z": 0.0}, {"c"}),
     ],
 )
-def test_what_rests_shows_nothing(
+def test_a_start_at_rest_determines_fewer_unknowns(
     ode: Mapping[str, str], start: Mapping[str, float | str], known: set[str]
 ) -> None:
     found = ranks(problem(ode, {"y": list(ode)[-1]}, ["k", "d", "c"], start))

@@ -62,7 +62,7 @@ def rewritten(path: Path, change: Callable[[Any], None]) -> None:
     assert read_entry(path) == tree
 
 
-def test_what_was_found_is_found_again(entry: Path) -> None:
+def test_stored_solutions_are_found_again(entry: Path) -> None:
     assert len(stored_solutions(two_solutions()).solutions) == 2
 
 

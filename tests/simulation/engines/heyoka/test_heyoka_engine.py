@@ -69,7 +69,7 @@ def test_equations_that_were_compiled_before_are_not_compiled_again(
     assert made == [6, 6]
 
 
-def test_what_the_equations_depend_on_is_not_mixed_up() -> None:
+def test_equations_with_other_fixed_values_are_not_confused() -> None:
     """The same model with values that are fixed otherwise has other equations."""
     problem = decay()
     held = [problem.with_parameters(b=value) for value in (0.2, 1.5)]

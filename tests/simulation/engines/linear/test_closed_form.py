@@ -72,7 +72,7 @@ def test_nearly_parallel_eigenvectors_are_left_to_other_engines(apart: float, un
     assert vectors.at(times, np.array([1.0, 0.0]), np.zeros((2, 0))) is not None
 
 
-def test_what_is_not_finite_has_no_eigenvectors() -> None:
+def test_a_non_finite_matrix_has_no_eigenvectors() -> None:
     nothing = np.zeros((0, 1, 1)), np.zeros((0, 1))
     assert Eigenvectors.of(np.array([[np.inf]]), np.zeros(1), *nothing) is None
 

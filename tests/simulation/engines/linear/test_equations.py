@@ -92,7 +92,7 @@ def test_coefficients_that_inputs_multiply_give_the_rates() -> None:
 
 
 @pytest.mark.parametrize("rate", ["u^2 - x", "max(u, 0) - x", "u*t - x", "x*u^2", "x/u"])
-def test_what_is_not_linear_in_the_inputs_is_left_to_the_engines(rate: str) -> None:
+def test_equations_not_linear_in_the_inputs_have_no_linear_form(rate: str) -> None:
     assert linear_equations(field({"x": rate}, inputs={"u": "linear"})) is None
 
 

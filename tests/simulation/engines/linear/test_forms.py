@@ -13,7 +13,7 @@ from odefit.simulation.engines.linear.forms import seem_linear
 @pytest.mark.parametrize(
     "rate", ["-k*x + y", "s - k*x", "-x*y", "-k*x^2", "-x/(k + x)", "0*x", "k", "exp(-k*y)"]
 )
-def test_what_seems_linear_has_coefficients(rate: str) -> None:
+def test_equations_seem_linear_exactly_where_they_have_coefficients(rate: str) -> None:
     names = [name for name in ("k", "s") if name in rate]
     model = Model(ode={"x": rate, "y": "-y"})
     problem = Problem(

@@ -157,7 +157,7 @@ def _pattern(m: int) -> SensitivityPattern:
     return SensitivityPattern(m, frozenset())
 
 
-def test_what_grows_beyond_numbers_is_left_to_the_engines() -> None:
+def test_the_recursion_declines_solutions_that_overflow() -> None:
     field = field_of(1)
     equations = linear_equations(field)
     assert equations is not None

@@ -86,7 +86,7 @@ def test_a_stiff_decay_ends_at_its_steady_state() -> None:
     assert exponential(matrices)[0, 0, 0] == 0.0
 
 
-def test_what_is_not_finite_spoils_its_own_matrix_alone() -> None:
+def test_a_non_finite_element_affects_its_own_matrix_alone() -> None:
     matrices = stack(4, 3, 3.0)
     columns = np.ones((4, 3, 1))
     expected = phi_product(matrices, columns)
