@@ -12,6 +12,7 @@ import io
 import re
 import sys
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -177,6 +178,38 @@ def test_no_page_of_the_documentation_has_a_phrase_of_another_language(name: str
         for m in re.finditer(PHRASES[name], text)
     ]
     assert not found, "\n".join(found)
+
+
+KINDS = ("tutorials", "guide", "reference", "methods")
+"""The first page of each kind: tutorials, guides, reference, explanation."""
+
+
+def words(page: Path) -> int:
+    """Return the number of words of a page: tokens between spaces with a letter or a digit."""
+    tokens = page.read_text(encoding="utf-8").split()
+    return sum(any(character.isalnum() for character in token) for token in tokens)
+
+
+def kind_of(page: Path) -> str:
+    """Return the kind of a page: the first page whose table of contents has it."""
+    if page.parent.name == "benchmarks":
+        return "benchmarks"
+    for kind in KINDS:
+        contents = page.with_name(f"{kind}.md").read_text(encoding="utf-8").splitlines()
+        if page.stem == kind or any(re.fullmatch(rf"(.*<)?{page.stem}>?", x) for x in contents):
+            return kind
+    return "index"
+
+
+def test_the_documentation_has_at_most_60_000_words() -> None:
+    docs = SOURCE.parents[1] / "docs"
+    generated = {"modules.md", *reference_pages.PAGES}
+    counts: Counter[str] = Counter()
+    for page in (*docs.glob("*.md"), *docs.glob("benchmarks/*.md")):
+        if page.name not in generated:
+            counts[kind_of(page)] += words(page)
+    assert set(counts) == {*KINDS, "benchmarks", "index"}
+    assert counts.total() <= 60_000, counts
 
 
 if __name__ == "__main__":

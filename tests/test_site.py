@@ -122,16 +122,51 @@ def english_stemmer() -> Callable[[str], str]:
     return SearchEnglish({}).stem
 
 
-@pytest.mark.slow
-def test_user_questions_lead_to_a_page_among_the_first_three_hits(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the built site, without the gallery."""
     for package in ("myst_parser", "pydata_sphinx_theme", "sphinx_copybutton", "sphinx_design"):
         pytest.importorskip(package, reason="the documentation has an environment of its own")
     extensions = (
         "myst_parser,sphinx.ext.autodoc,sphinx.ext.napoleon,sphinx_copybutton,sphinx_design"
     )
+    folder = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "sphinx", "-Q", "-D", f"extensions={extensions}"]
-    subprocess.run([*build, "-d", tmp_path / "trees", DOCS, tmp_path / "site"], check=True)
-    script = (tmp_path / "site" / "searchindex.js").read_text(encoding="utf-8")
+    subprocess.run([*build, "-d", folder / "trees", DOCS, folder / "html"], check=True)
+    return folder / "html"
+
+
+@pytest.mark.slow
+def test_user_questions_lead_to_a_page_among_the_first_three_hits(site: Path) -> None:
+    script = (site / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(script.removeprefix("Search.setIndex(").removesuffix(")"))
     found = {query: hits(index, query)[:3] for query in QUESTIONS}
     assert not {q: found[q] for q, page in QUESTIONS.items() if page not in found[q]}
+
+
+BEYOND = """() => {
+  const scrolls = e => e && e !== document.body
+    && (/auto|scroll/.test(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
+  const texts = e => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+  const beyond = [...document.querySelectorAll(".bd-article *")].filter(
+    e => texts(e) && e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e));
+  const wide = document.documentElement.scrollWidth > innerWidth ? ["the page scrolls"] : [];
+  return [...wide, ...beyond.map(e => e.textContent.trim().slice(0, 60))];
+}"""
+"""Texts of a page beyond its right edge that no box of their own scrolls into view."""
+
+
+@pytest.mark.slow
+def test_no_text_leaves_a_page_on_a_telephone(site: Path) -> None:
+    from explore_browser import CHROMIUM, chromium
+
+    if CHROMIUM is None:
+        pytest.skip("no chromium here; Debian: apt install chromium")
+    cut = {}
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 320, "height": 640})
+        for file in sorted(site.rglob("*.html")):
+            page.goto(file.as_uri(), wait_until="domcontentloaded")
+            cut[file.name] = page.evaluate(BEYOND)[:3]
+    assert len(cut) > 50
+    assert not {name: texts for name, texts in cut.items() if texts}

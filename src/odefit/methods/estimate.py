@@ -257,7 +257,7 @@ class Completeness:
     real
         The number of real solutions among those found.
     lost
-        The number of lost paths of the search: so many solutions may be missing.
+        The number of lost paths of the search; each may have led to a missing solution.
     doubt
         Probability that the search missed a solution altogether.
     coincide

@@ -29,8 +29,8 @@ from odefit.simulation.trajectories.trajectory import Trajectory, without_sensit
 
 POLISH = SingleShooting(evaluations=3000)  # the local search of the last improvement
 LATE_SECONDS = 0.5
-"""Seconds of an integration with sensitivities above which none begins after a cut-off. The time
-of the states alone tells them; the clock decides only where the user gave a limit."""
+"""Largest duration of an integration with sensitivities after a cut-off, in seconds. It is
+predicted from that of the states; the clock decides only if the user gave a limit."""
 
 UNKNOWNS_TO_A_COST = 4.0
 """Number of unknowns whose sensitivities take as long to be integrated as the states: 2 to 7, as
@@ -199,8 +199,8 @@ def _improved(forward: ForwardMap, end: Start, control: Control) -> Start:
 def _at_bounds(forward: ForwardMap, end: Start) -> Start:
     """Return an end with unknowns at the bounds that they have all but reached.
 
-    The last bit of the way promises no decrease that a search would still take. How far the search
-    went depends on its steps; whether the unknown counts as being at its bound must not.
+    Next to a bound no step promises enough decrease for the search to continue. The end of the
+    search depends on its steps; the decision that an unknown is at its bound must not.
     """
     problem, vector = forward.problem, end.vector
     reach = REACHED * expected_sizes(problem)

@@ -97,8 +97,8 @@ class SingleShooting(Method, LocalMethod):
         inside = np.clip(start, forward.problem.lower, forward.problem.upper)
         cost = LocalCost.of(forward, inside, eliminate=self.eliminate)
         try:
-            # Searches of two kinds end at the best optimum from different starts: the one alone
-            # misses that of the model of Raia et al. (2011), the other is slower.
+            # The two kinds of search reach the best optimum from different starts. The first alone
+            # misses that of the model of Raia et al. (2011), the second is slower.
             minimum = descend(self, cost, control.should_stop, interior=index % 2 == 0)
         except (ArithmeticError, np.linalg.LinAlgError) as error:
             # If linear algebra fails on some numbers, only this start is lost.

@@ -2,11 +2,11 @@
 
 Its cost does not depend on the number of unknowns. It is the exact derivative of the computed cost,
 for the steps that were taken. If a condition begins or ends at a steady state, or events have to be
-located, it does not exist, and sensitivities are integrated instead.
+located, there is no adjoint, and sensitivities are integrated instead.
 
-The forward pass integrates states without sensitivities, and records what the backward pass needs.
-The backward pass turns the derivatives of a scalar with respect to the observed states into those
-with respect to the unknowns: each operation is the transpose of that in
+The forward pass integrates states without sensitivities, and records its steps for the backward
+pass. The backward pass turns the derivatives of a scalar with respect to the observed states into
+those with respect to the unknowns: each operation is the transpose of that in
 :class:`odefit.simulation.trajectories.shared_map.SharedMap`.
 """
 
@@ -40,7 +40,7 @@ from odefit.simulation.trajectories.trajectory import Trajectory, switched_scala
 from odefit.simulation.watched import Watched, Weights
 
 ADJOINT_DIRECTIONS = 10
-"""Number of unknowns of the equations from which on the adjoint computes the gradient.
+"""Least number of unknowns of the equations for which the adjoint computes the gradient.
 
 It then takes at most half the time of the sensitivities; with fewer unknowns, these are as good.
 """
@@ -275,7 +275,7 @@ class AdjointGradient:
         self._trees = [AdjointTree(field, conditions, engines, g, self._watched) for g in groups]
 
     def pays(self, choice: EngineChoice) -> bool:
-        """Return whether it is predicted to be less work than sensitivities, given a choice."""
+        """Return whether it is predicted to take less work than sensitivities."""
         return self._engines.has_adjoint(self._field, *self._size, choice)
 
     def __call__(self, vector: Array, choice: EngineChoice) -> CostGradient | None:

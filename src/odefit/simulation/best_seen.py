@@ -1,8 +1,8 @@
 """The best point of all that were evaluated during some work, wherever it was evaluated.
 
-A method that is stopped within its first start has no end of a start to return, though it has
-evaluated many points. Every evaluation of a forward map in this thread is recorded here, whatever
-the method, so that no method needs its own record.
+A method that is stopped within its first start has evaluated many points, but has no end of a start
+to return. Every evaluation of a forward map in this thread is recorded here, whatever the method,
+so that no method needs its own record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BestSeen:
     """The unknowns of lowest cost among those at which a problem was evaluated.
 
     Evaluations of other problems count if these differ only in guesses and bounds, and only within
-    its bounds. Before the first evaluation, there is no `vector`, and its cost is infinite.
+    its bounds. Before the first evaluation there is no `vector`, and the cost is infinite.
     """
 
     def __init__(self, problem: Problem) -> None:

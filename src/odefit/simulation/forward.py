@@ -2,11 +2,11 @@
 
 An evaluation takes these steps:
 1. `trajectories/conditions.py` divides all conditions into units;
-2. `trajectories/trajectory.py` goes through the events and segments of one condition, or
-   `trajectories/shared_map.py` through those of conditions that begin alike;
-3. `propagation/propagation.py` begins a condition, and moves it through an event or a segment;
-4. `engines/engines.py` chooses the engine that integrates a segment with its sensitivities;
-5. `residuals/residual_arrays.py` compares the trajectories with the measurements.
+2. `trajectories/trajectory.py` traverses the events and segments of one condition, or
+`trajectories/shared_map.py` those of conditions that begin alike; 3. `propagation/propagation.py`
+begins a condition, and moves it through an event or a segment; 4. `engines/engines.py` chooses the
+engine that integrates a segment with its sensitivities; 5. `residuals/residual_arrays.py` compares
+the trajectories with the measurements.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class ForwardMap:
         return self._maps(True).units
 
     def integrate_elsewhere(self, elsewhere: Elsewhere | None) -> None:
-        """Let `elsewhere` integrate the units of evaluations, with the same values; None: here."""
+        """Let `elsewhere` integrate the units of evaluations, with the same values."""
         self._conditions.elsewhere = elsewhere
         self._without_sensitivities.elsewhere = elsewhere
 

@@ -10,7 +10,7 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.problem.condition import Condition
 
-INSIDE = 1e-9  # distance from the ends of a step for reading inputs, which may jump there
+INSIDE = 1e-9  # distance from the ends of a step at which inputs are read, as they may jump there
 
 
 class Edges(NamedTuple):

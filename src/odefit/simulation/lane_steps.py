@@ -23,7 +23,7 @@ from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, Symbol, colu
 from odefit.simulation.engines.programs import Program, program
 from odefit.simulation.lane_edges import INSIDE, Edges
 
-SIGNS = ("<", "<=", ">", ">=", "==", "!=")  # comparisons, by the numbers that kernels know them by
+SIGNS = ("<", "<=", ">", ">=", "==", "!=")  # comparisons, by their numbers in kernels
 
 Flags = npt.NDArray[np.bool_]
 
@@ -54,9 +54,9 @@ def steps_of(
     differences: Sequence[Expression],
     signs: Sequence[str],
 ) -> Steps | None:
-    """Return what steps need; None where programs cannot hold an operation.
+    """Return the arrays of steps; None if programs cannot hold an operation.
 
-    Rates and compared quantities depend on the time, the states, `scalars`, what is `folded`, and
+    Rates and compared quantities depend on the time, the states, `scalars`, `folded` names, and
     inputs.
     """
     n, s = len(field.states), len(scalars)
@@ -185,20 +185,20 @@ def advance(
     switched: IntArray,
     recorded_scalars: Array,
 ) -> None:
-    """Take lanes on by steps of the classical Runge-Kutta method, until something may happen.
+    """Advance lanes by steps of the classical Runge-Kutta method, until an event may happen.
 
-    All that has a position is changed in place. The last axis is that of the lanes.
+    Positions, states and flags are changed in place. The last axis is that of the lanes.
 
     Parameters
     ----------
     lanes
         Numbers of the lanes that advance.
     due
-        Times at which the next events happen that wait for their time, shape (lanes,).
+        Times of the next pending events, shape (lanes,).
     scalars, states, values, flags
         Scalars, states, compared quantities, and whether comparisons hold.
     reached, place
-        Times at which the lanes stand, and the numbers of the last edges that they have passed.
+        Present times of the lanes, and the numbers of the last edges that they have passed.
     kept, recorded_scalars
         States and switched scalars at the data times, shapes (k, n, lanes) and (k, s, lanes).
     switched

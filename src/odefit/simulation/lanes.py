@@ -141,7 +141,7 @@ class _Course:
         return [self._trajectory(k) if good[k] else None for k in range(self.count)]
 
     def _go_on(self, steps: Steps, edges: Edges, lanes: IntArray) -> None:
-        """Take lanes on by compiled steps as long as nothing happens."""
+        """Advance lanes by compiled steps until an event may happen."""
         from odefit.simulation.lane_steps import advance
 
         due = self.due.min(axis=0, initial=np.inf)
@@ -162,7 +162,7 @@ class _Course:
         )
 
     def _arrive(self, lanes: IntArray, edges: Edges) -> None:
-        """Keep the states of lanes at their edges, and let events of known times happen there."""
+        """Store the states of lanes at their edges, and apply events of known times there."""
         place = self.place[lanes]
         halts = edges.halts[place]
         self._keep(lanes[~halts], edges.rows[place[~halts]])
@@ -296,7 +296,7 @@ class _Course:
     def _happen(
         self, lanes: IntArray, at: Array, flags: BoolArray, ready: BoolArray, driven: BoolArray
     ) -> None:
-        """Let events happen: those in `ready`, and all whose conditions become true.
+        """Apply events: those in `ready`, and all whose conditions become true.
 
         The quantities in `driven`, which triggered them, are zero up to rounding; `flags` tell
         whether they hold.

@@ -23,7 +23,7 @@ def other_integrations(
 ) -> Iterator[tuple[ForwardMap, str]]:
     """Yield forward maps that can integrate a problem at `vector`, each with a description.
 
-    `stop` returns whether to try no further engine: some take long if others fail.
+    No further engine is tried once `stop` returns True, as some engines take long.
     """
     without_control = ForwardMap(problem, controlled=False)
     if not isinstance(without_control.evaluate(vector, UNDECIDED), Failure):

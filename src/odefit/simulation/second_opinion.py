@@ -179,7 +179,7 @@ def _integrated(
 ) -> Sequence[Trajectory] | None:
     """Return the trajectories of all experiments by another engine; None if that fails.
 
-    Where the `used` ones have very many parts, it integrates windows of them.
+    If the `used` ones have very many parts, it integrates windows of them.
     """
     try:
         other = forward.by(*engine)

@@ -1,9 +1,10 @@
 """Quantities that cannot be negative according to the equations and the bounds alone.
 
-A state stays nonnegative if it starts so and its right-hand side cannot be negative where the state
-is zero and the others of its kind are nonnegative. Intervals, rounded outwards, give the possible
-values: they miss quantities that only an identity, such as a conserved total, keeps from being
-negative. Bands of predictions end at zero for this reason, and global methods bound states by it.
+A state stays nonnegative if it starts nonnegative and its right-hand side cannot be negative where
+the state is zero and all such states are nonnegative. Intervals, rounded outwards, give the
+possible values: they miss quantities that only an identity, such as a conserved total, keeps from
+being negative. Bands of predictions end at zero for this reason, and global methods bound states by
+it.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def result_message(
 def _held(preparation: Preparation, search: CandidateSearch) -> str:
     """Name the unknowns that are held, with their times; auxiliary states are left out.
 
-    A search that was stopped before its first time has held nothing yet.
+    A search stopped before its first time has held no unknown yet.
     """
     if not search.times:
         return ""

@@ -39,8 +39,9 @@ SCREENED = 64
 unknown."""
 
 FAR = (0.75, 0.5, 0.25)
-"""Shares of the values at which an unknown acts, in the order of cost, at which every second start
-holds it, in turns; the others hold it near the point where it begins to act."""
+"""Positions, as fractions, among the values at which an unknown acts, sorted by cost. Every second
+start holds the unknown at one of them, in turns; the others hold it near the value where its effect
+begins."""
 
 ACTS = 1e-6  # relative change of the cost above which an unknown acts
 
@@ -109,7 +110,7 @@ class HeldSearch:
 
 
 def _as_all(start_in_block: Start, end: Array, block: Block) -> Start:
-    """Return the end of a search in a block as one of all unknowns, the others as in `end`."""
+    """Return an end of all unknowns: those of the block from a search, the others from `end`."""
     start, vector = end.copy(), end.copy()
     start[block.places], vector[block.places] = start_in_block.start, start_in_block.vector
     return replace(start_in_block, start=start, vector=vector)

@@ -60,7 +60,7 @@ class Evidence:
     doubt: Doubt | None = None  # the doubt of the best end although many have reached it
     alike: Sequence[Start] = ()  # the ends that count as the best one
     far: bool = False  # whether the search ends because no start has come near the data
-    unseen: Unseen | None = None  # what remains unseen, if that keeps the search from its end
+    unseen: Unseen | None = None  # the reason why the search continues, if optima may be unseen
 
     @classmethod
     def of(

@@ -1,9 +1,10 @@
-"""Optima within the noise that no start has reached yet, as far as those that were reached tell.
+"""The evidence for optima within the noise that no start has reached.
 
 By Good and Turing, the probability that the next start ends where none has is the share of ends
 that only one start has reached (I. J. Good, The population frequencies of species and the
-estimation of population parameters, 1953). Where many starts end at optima of their own that fit
-within the noise, a lower one may have a basin as small as theirs, however often the best is hit.
+estimation of population parameters, 1953). If many starts end at separate optima that fit within
+the noise, a lower optimum may have an equally small basin, however often the best known one is
+reached.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from odefit.methods.local.cost_tolerance import CostTolerance
 MOST_UNSEEN = 0.15
 """Largest share of ends within the noise that only one start has reached, for enough evidence.
 
-Of 70 problems of `evidence.zoo` 67 had none when their searches ended; of toggle switches of which
-one gene is seen at 25 times, each end in three or four was such an end after 250 starts.
+Of 70 problems of `evidence.zoo`, 67 had none when their searches ended. For toggle switches with
+one gene observed at 25 times, a third to a quarter of the ends were such ends after 250 starts.
 """
 
-LEAST_ALONE = 2  # number of such ends below which they tell nothing: one may be chance
+LEAST_ALONE = 2  # least number of such ends that counts as evidence: one may be chance
 
 
 @dataclass(frozen=True)
 class Unseen:
-    """The number of ends that fit within the noise, and of those at an optimum of their own."""
+    """Numbers of ends within the noise: of all, and of those at an optimum reached once."""
 
     ends: int = 0
     alone: int = 0

@@ -47,7 +47,7 @@ NOT_ENCLOSED = (
 """Remark on an upper bound that is only as reliable as its solver."""
 
 LEFT_OUT = ("seconds", "certificate")
-"""Options that do not affect to which method a checkpoint belongs."""
+"""Options that may change between a checkpoint and its continuation."""
 
 ONE_SOLUTION = (
     "For some values of the unknowns the discretised equations may have several solutions, because "

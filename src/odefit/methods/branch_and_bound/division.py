@@ -76,8 +76,9 @@ class Division:
     ) -> Iterator[Part]:
         """Fathom, contract or divide evaluated boxes; yield the parts that are left.
 
-        The corners have shape (B, n), `norms`, shape (B,), bound the residual norm, and nothing is
-        looked for above `radius`. What is fathomed or cut off is added to the leaves, if any.
+        The corners have shape (B, n), `norms`, shape (B,), bound the residual norm, and points with
+        a norm above `radius` are not sought. Boxes that are fathomed or cut off are added to the
+        leaves, if these are kept.
         """
         smaller, larger = _contracted(bounds, lower, upper)
         open_boxes = (norms < radius) & (smaller <= larger).all(axis=1)

@@ -44,8 +44,8 @@ count as fitting."""
 class RegionGoal:
     """The points that fit: those with an objective of at most ``(1 + ratio) S + constant``.
 
-    S is the least objective. `intervals` holds what is known to fit, for each unknown the ends of
-    intervals, and `points` others that may fit, shape (m, n).
+    S is the least objective. `intervals` holds, for each unknown, the ends of intervals of values
+    known to fit; `points` may fit as well, shape (m, n).
     """
 
     constant: float
@@ -162,7 +162,7 @@ class RegionTree:
                 self.fit.add(k, float(low), float(high))
 
     def update_incumbent(self, upper_bound: float, incumbent: Array) -> None:
-        """Search for what fits, given a better incumbent, from now on."""
+        """Search for the points that fit by a better incumbent from now on."""
         cut, limit = self._goal.cut(upper_bound), self.cut - self.upper_bound
         fell, self.upper_bound = self.upper_bound - upper_bound, upper_bound
         self.cut = min(cut, self.cut)
@@ -177,7 +177,7 @@ class RegionTree:
         """Divide batches of boxes until none reaches beyond values that fit, or until a `stop`."""
         while not stop():
             lower, upper = _corners(self._open, self.dimension)
-            # Rounding must not hide a part that is far shorter than the bounds are apart.
+            # Rounding must not hide a part far shorter than the range of the unknown.
             outside = self.fit.outside(lower, upper) / self._division.span
             far = outside.max(axis=1, initial=0.0) if len(lower) else np.zeros(0)
             waiting = np.flatnonzero(far > 0)

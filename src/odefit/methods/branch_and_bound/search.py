@@ -39,7 +39,7 @@ from odefit.methods.solvers.solver import Answer
 from odefit.problem.problem import Problem
 
 STATE = "state"
-"""The key of everything but nodes."""
+"""The key of the record that holds no node."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,8 +103,8 @@ def assess_goodness(
 ) -> Goodness | None:
     """Return whether the residuals look like noise; None if there is nothing to test.
 
-    That is so if the data are reproduced to rounding, or if there are as many unknowns as
-    measurements. At `most` so many sets of residuals are simulated.
+    Nothing can be tested if the data are reproduced to rounding, or if there are as many unknowns
+    as measurements. No more than `most` sets of residuals are simulated.
     """
     tolerance = CostTolerance.of(forward)
     accuracy = forward.accuracy(evaluation.choice)

@@ -30,7 +30,7 @@ class Check:
         Chi-square; the correlation of neighbours in time and half of that of second neighbours; the
         statistic of Jarque and Bera; or minus the logarithm of the p-value of the largest residual.
     p
-        The probability that noise alone makes any of the tests so significant.
+        The probability that noise alone makes any of the tests as significant.
     """
 
     kind: CheckKind
@@ -52,7 +52,7 @@ class FarResidual:
     distance
         Measured minus predicted value over the standard deviation of the other residuals.
     p
-        The probability that any of the observable's residuals lies so far out by chance.
+        The probability that any of the observable's residuals lies as far out by chance.
     """
 
     experiment: str
@@ -72,7 +72,7 @@ class Goodness:
         Whether they do not look like noise: a correct model is called bad with a probability of 5
         %.
     p
-        The probability of so bad a verdict on a correct model.
+        The probability of an equally bad verdict on a correct model.
     chi_square, degrees_of_freedom
         Sum of the squares of residuals whose noise is given, over its variance, and its
         expectation; NaN and 0 if no noise is given.

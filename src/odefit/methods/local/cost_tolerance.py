@@ -32,7 +32,7 @@ UNKNOWN_ROUNDING = 2 * float(np.finfo(float).eps)
 
 MAX_ROUNDING = 1e-6
 """Size of residuals, relative to the data, above which they never count as rounding of the
-unknowns: if a wrong answer is chaotic, the last digits would explain anything."""
+unknowns. Otherwise the last digits would explain any residuals of a wrong, chaotic answer."""
 
 RELATIVE_COST_TOLERANCE = 1e-4  # of two equal costs if the noise is known or not given
 LOG_LIKELIHOOD_TOLERANCE = 1e-3  # of two equal costs if the noise is estimated

@@ -7,8 +7,8 @@ import numpy as np
 from odefit.common.arrays import Array
 
 MAX_LATE_WORK = 5e8
-"""Operations of a factorisation of the Jacobian above which none begins after a time limit: several
-of them would take more than a second."""
+"""Operations of a factorisation of the Jacobian above which it is skipped after a time limit:
+several factorisations would take more than a second."""
 
 
 def singular_value_decomposition(matrix: Array) -> tuple[Array, Array, Array]:

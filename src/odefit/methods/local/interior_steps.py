@@ -1,13 +1,13 @@
 """Trust-region steps through the interior of bounds, for searches in logarithms.
 
 In logarithms a box spans several decades, and far from an optimum most unknowns have little effect.
-Steps that are scaled by the Jacobian's columns move these across the box, to bounds from which the
+Steps scaled by the Jacobian's columns move these unknowns across the box, to bounds from which the
 search does not return. Here coordinates are scaled by the square root of their distance to the
 bound that they approach (T. F. Coleman and Y. Li, An interior trust region approach for nonlinear
-minimization subject to bounds, SIAM J. Optim. 6, 1996, 418), one decade counts alike for all of
-them, and a step lies in the plane of the scaled gradient and the Gauss-Newton step (M. A. Branch,
-T. F. Coleman and Y. Li, A subspace, interior, and conjugate gradient method for large-scale
-bound-constrained minimization problems, SIAM J. Sci. Comput. 21, 1999, 1), for which one
+minimization subject to bounds, SIAM J. Optim. 6, 1996, 418). A decade has the same length for all
+coordinates. A step lies in the plane of the scaled gradient and the Gauss-Newton step (M. A.
+Branch, T. F. Coleman and Y. Li, A subspace, interior, and conjugate gradient method for large-scale
+bound-constrained minimization problems, SIAM J. Sci. Comput. 21, 1999, 1), so that one
 factorisation suffices. ``python -m evidence run local-search`` compares it with other methods.
 """
 
@@ -27,8 +27,8 @@ INSIDE = 0.95  # share of the way to a bound that a step goes
 RIDGE = 1e-12  # added to the scaled Hessian's diagonal, relative to its largest entry
 LEAST_ANGLE = 1e-8  # sine of the angle of two directions below which they count as one
 FIRST_RADIUS = 1.0  # in scaled coordinates: about a decade for one unknown alone
-LEAST_RADIUS = 1e-4  # below which the interior gains nothing
-NEAR = 1e-4  # relative decrease of the cost by a whole Gauss-Newton step, at which it is near
+LEAST_RADIUS = 1e-4  # radius below which interior steps gain nothing
+NEAR = 1e-4  # relative decrease by a whole Gauss-Newton step up to which the optimum is near
 NEAR_IN_LIKELIHOOD = 0.01  # the same in units of the log-likelihood
 
 
@@ -51,10 +51,10 @@ def approach(
     stop: Callable[[], bool],
     milestone: Milestone,
 ) -> Approached:
-    """Go from a start within finite bounds until a Gauss-Newton step is near the optimum.
+    """Take interior steps from a start within finite bounds until the optimum is near.
 
-    `at` is the cost at the start with its model. It also ends where the tolerances or `stop` end a
-    search, or where the interior gains nothing more. `milestone` moves as the cost falls.
+    `at` is the cost at the start with its model. The steps also end when the tolerances or `stop`
+    end a search, or when they gain nothing more. `milestone` moves as the cost falls.
     """
     x, count = start, 1
     last = np.zeros(len(x))
@@ -93,7 +93,7 @@ def approach(
 class InteriorModel:
     """A Gauss-Newton model of a cost in scaled coordinates, with steps that stay between bounds.
 
-    All arrays have the shape (n,), but the Jacobian, shape (r, n).
+    All arrays have the shape (n,), except the Jacobian, shape (r, n).
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class InteriorModel:
         return norm(self._scaled(d))
 
     def barrier(self, d: Array) -> float:
-        """Return the part of the model along a step that belongs to bounds, not to the cost."""
+        """Return the part of the model along a step that comes from the barrier of the bounds."""
         return 0.5 * float(self._barrier @ self._scaled(d) ** 2)
 
     def decrease(self, d: Array) -> float:
@@ -147,8 +147,8 @@ class InteriorModel:
     def step(self, radius: float) -> Array:
         """Return a step within the radius, strictly between the bounds.
 
-        Where the minimum in the plane crosses a bound, it is the best of that step cut off, its
-        reflection at the bound, and the step along the gradient.
+        If the step to the minimum in the plane crosses a bound, the best of three steps is taken:
+        that step cut off, its reflection at the bound, and the step along the gradient.
         """
         straight = self._minimum(radius)
         d = self._root * straight

@@ -1,11 +1,11 @@
-"""Minima in kinks: where equations switch or events trigger, pieces of a cost meet there.
+"""Minima in kinks of a cost, where the smooth pieces of equations with switches or events meet.
 
-A residual has a kink where an event passes its measurement. If the minimum lies in one, no gradient
-vanishes at it, and steps that know one side alone become ever shorter across it. Here the models of
-several pieces are combined, each from a point on its side: the next point is the lowest of the
-largest of them (C. Lemaréchal, An extension of Davidon methods to non differentiable problems,
-1975, with the Gauss-Newton Hessian of each piece). In the minimum some mean of the gradients of all
-pieces that meet there is zero (F. H. Clarke, Optimization and nonsmooth analysis, 1983).
+A residual has a kink where an event passes its measurement. If the minimum lies in a kink, no
+gradient vanishes there, and steps by the model of one side become ever shorter. Here the models of
+several pieces are combined, each from a point on its side: the next point minimises the largest of
+them (C. Lemaréchal, An extension of Davidon methods to non differentiable problems, 1975, with the
+Gauss-Newton Hessian of each piece). At the minimum a weighted mean of the gradients of all pieces
+that meet there is zero (F. H. Clarke, Optimization and nonsmooth analysis, 1983).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ AT_MINIMUM, NO_STEP = (
 SHORTER = 0.5  # ratio of the lengths of two failed steps up to which their slopes are compared
 
 SAME_SLOPE = 0.6
-"""Ratio of the slopes at the ends of the shorter and the longer failed step above which a kink is
-between: the slope of a smooth cost falls with the length."""
+"""Ratio of the slopes at the ends of the shorter and the longer failed step above which a kink lies
+between them: the slope of a smooth cost falls with the length."""
 
 MOST_PIECES = 6  # largest number of pieces whose models are combined
 
@@ -40,20 +40,20 @@ GOOD = 0.5  # and above which the next may be longer
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-9, 1e12
 """Damping of steps, relative to the largest curvature of each unknown."""
 
-MOST_FAILED = 4  # failed steps in succession after which the damping grows though models agree
+MOST_FAILED = 4  # successive failed steps after which the damping grows
 
 COARSER = 100.0
-"""Factor of the tolerance of the cost along kinks, where steps of Gauss and Newton gain slowly."""
+"""Factor of the tolerance of the cost along kinks, where Gauss-Newton steps gain slowly."""
 
-NEAR = 0.3  # change of a model by its curvature from where it is accurate, in that tolerance
+NEAR = 0.3  # change by curvature up to which a model is accurate, in that tolerance
 
-USUAL_SHARE = 0.05  # of the way to a piece, where its model does not tell where the kink is
-LEAST_SHARE = 1e-6  # share of the way to a piece within which no kink is looked for
-MOST_NEARER = 4  # largest number of points at which the kink before one piece is looked for
+USUAL_SHARE = 0.05  # share of the way to a piece, if its model does not give the place of the kink
+LEAST_SHARE = 1e-6  # share of the way to a piece within which no kink is sought
+MOST_NEARER = 4  # largest number of points at which the kink before a piece is sought
 
-MOST_ALONG = 120  # largest number of evaluations along kinks, before steps of one piece go on
+MOST_ALONG = 120  # largest number of evaluations along kinks before single-piece steps resume
 
-ALONE = 3  # steps in succession that one piece decides, after which the cost counts as smooth there
+ALONE = 3  # successive steps decided by one piece after which the cost counts as smooth
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +67,12 @@ class Piece:
 
     @classmethod
     def of(cls, x: Array, at: Quadratic) -> Piece:
-        """Return the piece that a cost with its Gauss-Newton model shows at a point."""
+        """Return the piece of a cost at a point, from its Gauss-Newton model there."""
         jacobian = at.jacobian
         return cls(x, at.cost, jacobian.T @ at.residuals, jacobian.T @ jacobian)
 
     def distance(self, x: Array) -> float:
-        """Return how much the curvature alone changes the model between its point and another."""
+        """Return the change of the model by its curvature alone from its point to another."""
         d = x - self.x
         return 0.5 * float(d @ self.hessian @ d)
 
@@ -94,7 +94,7 @@ def minimise_past_kinks(
     stop: Callable[[], bool] = lambda: False,
     sizes: Array | None = None,
 ) -> Minimum:
-    """Minimise a cost with kinks within bounds: by smooth steps, and along the kinks they meet.
+    """Minimise a cost with kinks within bounds: by smooth steps, and along kinks where they fail.
 
     The arguments are those of :func:`odefit.methods.local.trust_region.minimise`.
     """
@@ -118,14 +118,14 @@ def minimise_past_kinks(
         if ended.converged or count >= tolerances.evaluations:
             return replace(ended, evaluations=count)
         x = ended.vector
-        if not smooth:  # steps of one piece alone may do what those of several have not
+        if not smooth:  # single-piece steps may succeed where combined steps have failed
             left = replace(tolerances, evaluations=tolerances.evaluations - count)
             last = minimise(evaluate, x, lower, upper, left, stop, sizes=sizes)
             return replace(last, evaluations=count + last.evaluations)
 
 
 class _Watched:
-    """A cost that notices kinks: two failed steps whose ends rise alike, though one is shorter."""
+    """A cost that detects kinks: two failed steps have about the same slope at their ends."""
 
     def __init__(self, evaluate: Callable[[Array], Quadratic | None]) -> None:
         self._evaluate = evaluate
@@ -196,7 +196,7 @@ class _Along:
                 far = [p for p in used if p.distance(x) > NEAR * least]
                 if not far:
                     return end(AT_MINIMUM if done else NO_STEP, True)
-                # What is seen from afar may not be there: the next steps look from nearer.
+                # A distant model may be wrong about the kink: the next steps use nearer points.
                 closer, tried = self._closer(here, far)
                 count += tried
                 pieces = [p for p in pieces if not any(p is one for one in far)] + closer
@@ -219,14 +219,14 @@ class _Along:
                     return end("", False, smooth=True)
             else:
                 failed += 1
-                # A piece that lies above the cost here cuts nothing off: the step was too long.
+                # A model above the cost here excludes nothing: the step was too long.
                 if piece.seen_from(x)[0] > here.cost or failed > MOST_FAILED:
                     damping = min(8.0 * max(damping, LEAST_DAMPING), MOST_DAMPING)
             pieces = _distinct_pieces([here, piece, *used, *pieces])
         return end(f"stopped after {count} evaluations", False)
 
     def _closer(self, here: Piece, far: Sequence[Piece]) -> tuple[list[Piece], int]:
-        """Return pieces from just beyond the kinks, and the number of evaluations.
+        """Return the pieces at points just beyond the kinks, and the number of evaluations.
 
         The kink towards a far piece is where its model and the one `here` are equal.
         """
@@ -257,7 +257,7 @@ def _crossing(here: Piece, piece: Piece) -> float:
     way = piece.x - here.x
     height, slope = piece.seen_from(here.x)
     constant, linear = height - here.cost, float((slope - here.gradient) @ way)
-    if constant > 0:  # the kink is nearer than that model says
+    if constant > 0:  # the kink is nearer than that model predicts
         return USUAL_SHARE
     if not linear > 0:
         return LEAST_SHARE
@@ -308,10 +308,10 @@ def combined_step(
 def _mean_step(
     heights: Array, slopes: Array, hessian: Array, free: BoolArray, held: Array
 ) -> tuple[Array, Array]:
-    """Return the shares of the pieces and the step of their mean, where some components are held.
+    """Return the shares of the pieces and the step of their mean, with some components held.
 
-    The largest of h_i + g_i'd has its lowest sum with d'Hd/2 at d = -H^-1 (sum of s_i g_i), where
-    the shares s maximise the dual over the simplex.
+    The minimum over d of max_i (h_i + g_i'd) + d'Hd/2 lies at d = -H^-1 (sum of s_i g_i), where the
+    shares s maximise the dual over the simplex.
     """
     fixed = np.where(free, 0.0, held)
     bent = hessian @ fixed
@@ -333,8 +333,8 @@ def _mean_step(
 def lowest_mean(products: Array, heights: Array) -> Array:
     """Return the shares s >= 0 with the sum one that minimise s'Qs/2 - h's, shape (k,).
 
-    Q has the `products` of the gradients of k pieces with each other, so that without `heights` h
-    their mean with these shares is the shortest. Pieces are few, so every subset is tried.
+    Q holds the scalar `products` of the gradients of k pieces. Without `heights` h, the mean of the
+    gradients with these shares is the shortest. Pieces are few, so every subset is tried.
     """
     best: Array = np.eye(len(heights))[0]
     lowest = math.inf

@@ -60,17 +60,17 @@ class BoundedModel(ABC):
         return self.decrease(self.step(math.inf))
 
     def promises(self, decrease: float) -> bool:
-        """Return whether the minimum of the model within the bounds is lower by a `decrease`.
+        """Return whether the model within the bounds falls by at least `decrease`.
 
-        Usually the projected gradient shows it, which takes far less time than the minimum.
+        Usually the projected gradient suffices, which takes far less time than the minimum.
         """
         cauchy = self._cauchy_step()
         if cauchy is not None and self.decrease(cauchy) > decrease:
             return True
-        return not self.promised <= decrease  # an overflow is not known to be small
+        return not self.promised <= decrease  # an overflowing value cannot be called small
 
     def _cauchy_step(self) -> Array | None:
-        """Return the step to the minimum along the gradient, cut off at the bounds.
+        """Return the step to the minimum of the model along the gradient, cut off at the bounds.
 
         Returns None if the model has no minimum along it.
         """
@@ -97,7 +97,7 @@ class BoundedModel(ABC):
     @property
     @abstractmethod
     def _slack(self) -> float:
-        """A slope that may be rounding."""
+        """Largest slope that may be rounding."""
 
     def step(self, radius: float) -> Array:
         """Return the step to the minimum of the model within the radius and the bounds.
@@ -187,7 +187,7 @@ class BoundedModel(ABC):
     def _wrong(
         self, d: Array, free: BoolArray, solver: _Damped | _Shifted | None, damping: float
     ) -> int | None:
-        """Return the held component whose release lowers the model most, or None."""
+        """Return the held component whose release lowers the model most, if any."""
         inward = self._inward(d, free, solver, damping)
         worst = int(np.argmax(inward)) if len(inward) else 0
         return worst if len(inward) and inward[worst] > self._slack else None
@@ -298,7 +298,7 @@ class _Damped:
         return np.asarray(-(self._vt.T @ y))
 
     def damping(self, b: Array, radius: float) -> float:
-        """Return the damping for which |y| is `radius` to a tenth; 0 if |y| is less undamped."""
+        """Return the damping for which |y| is `radius` to a tenth; 0 if |y| is less without it."""
         if not math.isfinite(radius):
             return 0.0
         if not radius > 0.0:
@@ -311,14 +311,14 @@ class _Damped:
         return _damping(s * s, c, radius, 0.0, _safe_norm(c) / radius)
 
     def drawn(self, damping: float, y: Array) -> Array:
-        """Return half the gradient of damping |y|^2."""
+        """Return half the gradient of the term damping |y|^2."""
         return damping * y * self._unit * self._unit
 
 
 class _Shifted:
     """The minimum of y'Hy/2 + b'y + damping |y|^2/2, by the eigenvalues of a symmetric H.
 
-    Units of H and b are powers of two, as those of :class:`_Damped` are.
+    The units of H and b are powers of two, as in :class:`_Damped`.
     """
 
     def __init__(self, hessian: Array) -> None:

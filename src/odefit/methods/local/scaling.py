@@ -15,9 +15,9 @@ NEARLY_ZERO = 1e-6  # magnitude of an unknown, relative to its typical size, tha
 SMALLEST_LOGARITHM = 0.3
 """Smallest magnitude assumed for a decimal logarithm: a factor of two.
 
-With a decade, first steps from an optimum at a bound were so long that seven of twelve fits of the
-model of Perelson et al. (1996) ended at another optimum, and fewer of Brannmark et al. (2010) at
-the best one.
+With a decade, first steps from an optimum at a bound were too long. Seven of twelve fits of the
+model of Perelson et al. (1996) then ended at another optimum, and fewer fits of that of Brannmark
+et al. (2010) at the best one.
 """
 
 FEW = 6
@@ -72,7 +72,7 @@ class Scaling:
         return np.where(self.logarithmic, SMALLEST_LOGARITHM, least)
 
     def comparable(self, columns: IntArray) -> bool:
-        """Return whether coordinates `columns` are many, and all logarithms between finite bounds.
+        """Return whether the coordinates `columns` are many logarithms between finite bounds.
 
         Their differences can be compared, so that a search can keep away from the bounds
         (:mod:`odefit.methods.local.interior_steps`).

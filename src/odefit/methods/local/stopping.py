@@ -31,7 +31,7 @@ class Tolerances:
     # stop when the full Gauss-Newton step predicts a smaller relative decrease
     cost: float = 1e-12
     step: float = 1e-11  # stop when a step is smaller than this, relative to the unknowns
-    # cost that counts as zero, which no other can beat; minus infinity if costs have no bound
+    # cost that counts as zero, below which no cost lies; minus infinity if costs have no bound
     floor: float = -math.inf
     evaluations: int = 200  # largest number of evaluations
     patience: int = 200  # number of evaluations in which the cost must fall by one per cent
@@ -54,15 +54,16 @@ class Minimum:
 
 
 class Milestone:
-    """The last evaluation after which the cost had fallen far enough for a search to continue."""
+    """The last evaluation at which the cost had fallen far enough for a search to continue."""
 
     def __init__(self, tolerances: Tolerances, count: int, cost: float) -> None:
         self._tolerances, self._count, self._cost = tolerances, count, cost
 
     def stalled(self, count: int, cost: float) -> bool:
-        """Return whether the cost has hardly fallen in as many evaluations as are allowed for it.
+        """Return whether the cost has hardly fallen in the allowed number of evaluations.
 
-        `count` and `cost` are those of the search now; the milestone moves if the cost has fallen.
+        `count` and `cost` are the present ones of the search; the milestone moves if the cost has
+        fallen.
         """
         if count - self._count < self._tolerances.patience:
             return False

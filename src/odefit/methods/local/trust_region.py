@@ -5,17 +5,17 @@ Levenberg-Marquardt steps in More's formulation (J. J. More, The Levenberg-Marqu
 far, so that the units of the unknowns do not matter. The steps, which respect the bounds, are in
 :mod:`odefit.methods.local.quadratic_models`.
 
-In a narrow curved valley a straight step is short. Once the iteration has shown the problem to be
-of that kind, steps follow the curvature to second order (geodesic acceleration: M. K. Transtrum and
-J. P. Sethna, Improvements to the Levenberg-Marquardt algorithm, 2012). Measured on the twelve
-transcription problems, this halves the evaluations on the hard ones; used from the start it would
-double them on the easy ones. If residuals stay large, steps lack the second-order part of the
-Hessian. From the same iteration on they use it if it predicts the cost better
-(:class:`SecondOrderPart`). If the noise is estimated, the logarithms of its standard deviations are
-part of the cost. Residuals are then in units of the noise and never small, so that this second
-model replaces the geodesic acceleration from the beginning. With it, searches on the published
-model of Fujita et al. continue that had stopped at saddles. If the noise is given, the acceleration
-gains more: it halves the time for a cascade of 40 unknowns.
+In a narrow curved valley a straight step is short. Once the iteration has revealed such a valley,
+steps follow the curvature to second order (geodesic acceleration: M. K. Transtrum and J. P. Sethna,
+Improvements to the Levenberg-Marquardt algorithm, 2012). Measured on the twelve transcription
+problems, this halves the evaluations on the hard ones; used from the start it would double them on
+the easy ones. If residuals stay large, steps lack the second-order part of the Hessian. From the
+same iteration on they use it if it predicts the cost better (:class:`SecondOrderPart`). If the
+noise is estimated, the logarithms of its standard deviations are part of the cost. Residuals are
+then in units of the noise and never small, so that this second model replaces the geodesic
+acceleration from the beginning. With it, searches on the published model of Fujita et al. continue
+that had stopped at saddles. If the noise is given, the acceleration gains more: it halves the time
+for a cascade of 40 unknowns.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ MAX_ACCELERATION_RATIO = 0.75  # of twice the geodesic correction to the step, i
 MAX_HALVINGS = 12  # halvings of a step that need not reach the minimum exactly
 
 
-# Far from any sensible answer squares overflow. An infinite cost is no step forward, and what is
-# promised by a model that overflows is not known to be little: these are values, no mistakes.
+# Far from any sensible answer squares overflow. These are values, not mistakes: a step to an
+# infinite cost is rejected, and the decrease predicted by an overflowing model is not small.
 @np.errstate(all="ignore")
 def minimise(
     evaluate: Callable[[Array], Quadratic | None],
@@ -264,7 +264,7 @@ def magnitudes(x: Array, sizes: Array | None) -> Array:
 def _weights(scale: Array, x: Array, sizes: Array | None = None) -> Array:
     """Return the weight of each unknown in the trust radius: its column norm, bounded below.
 
-    An unknown with little effect would otherwise run to its bounds in every trial step, however
+    Otherwise an unknown with little effect would reach its bounds in every trial step, however
     small the radius, and have an effect there.
     """
     weights = np.maximum(magnitudes(x, sizes), 1e-300)

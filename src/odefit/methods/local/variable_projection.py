@@ -142,8 +142,8 @@ class ObservationOptimum:
         residuals, jacobian = evaluation.residuals[rows], evaluation.jacobian[rows]
         in_units, measured = units >= 0, np.zeros(len(rows))
         if in_units.any():
-            # The factor of a unit is the model: its derivative with respect to the unit, at one,
-            # over its power.
+            # The model is the derivative of the residual with respect to the unit, at one, over the
+            # power of the unit.
             columns = np.array(self._units, dtype=np.intp)[units[in_units]]
             model = jacobian[in_units, columns] / self._unit_powers[units[in_units]]
             measured[in_units] = model - residuals[in_units]
@@ -153,7 +153,7 @@ class ObservationOptimum:
     def _rows(
         self, jacobian: Array, sources: Sequence[ResidualSource]
     ) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the residuals that are not of standard deviations, and their owners and units."""
+        """Return the residuals except those of standard deviations, their owners and units."""
         rows: list[IntArray] = []
         owners: list[IntArray] = []
         units: list[IntArray] = []

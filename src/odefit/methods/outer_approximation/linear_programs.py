@@ -115,7 +115,7 @@ class Optimum:
 
 
 def minimise(p: Polyhedron, cost: Array, seconds: float = math.inf) -> Optimum:
-    """Minimise ``cost @ x`` over `p`; after `seconds`, perhaps without any proof."""
+    """Minimise ``cost @ x`` over `p`; after `seconds` the outcome may prove nothing."""
     s = p.scaled
     c = cost * s.half
     size = float(np.abs(c).max(initial=0.0)) or 1.0

@@ -73,8 +73,8 @@ def stacked(parts: Sequence[Rows], columns: int) -> Rows:
 class HyperPlanes:
     """Supporting hyper-planes of the squares of the residuals (40), by their contact points.
 
-    `count` of them are spread uniformly over the current range of a residual; others, by residual,
-    are where they were added. Those outside the range are weaker than those at its ends.
+    `count` of them are spread uniformly over the current range of a residual; `others` are at
+    contact points that were added. Points outside the range give weaker planes than its ends.
     """
 
     count: int

@@ -57,7 +57,7 @@ class StateBounds:
     ) -> StateBounds:
         """Return the bounds from equations, data and the user.
 
-        Objectives above `cutoff` are ignored, so data are missed by its root at most.
+        Objectives above `cutoff` are ignored, so that residuals are at most its square root.
         """
         equations = EquationBounds(d, unknowns)
         domains = Domains.of(d.problem)

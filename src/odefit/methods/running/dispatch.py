@@ -38,8 +38,8 @@ BATCH_SECONDS = 0.5
 the finished part of a batch is lost with its worker."""
 
 SHARE = 3.0
-"""Ratio of the remaining tasks to the workers times the size of the next batch, so that no worker
-is idle at the end while another has many tasks left."""
+"""Ratio of the remaining tasks to the product of workers and size of the next batch: no worker must
+be idle at the end while another has many tasks left."""
 
 
 class WorkerLostError(Exception):

@@ -120,7 +120,7 @@ def run_batch(
 
 
 class _Memory(threading.local):
-    """The objects that a thread caches: the one that it made last, and functions by parcel."""
+    """The cache of a thread: the object that it made last, and functions by parcel."""
 
     key: bytes | None = None
     made: Any = None

@@ -206,7 +206,7 @@ class GaussianProcess(SeriesSmoother):
             )
             fit, prior_sds = regress(x, y, ChebyshevBasis(size), families)
             # The polynomials suffice if the prior allows less than the noise beyond the last one,
-            # and if residuals are noise: to few polynomials, fast oscillations look like noise.
+            # and if residuals are noise: with few polynomials, fast oscillations look like noise.
             resolved = prior_sds[-1] <= max(fit.sd, EPS) and fit.sd <= UNRESOLVED_RATIO * noise
             if resolved or size >= largest:
                 return fit

@@ -200,7 +200,7 @@ class CasadiEngine:
         solution = self._in_units(scale, segment, initial, max_steps)
         coarser = np.maximum(scale, COARSE_UNIT * scale.max(initial=0.0))
         if isinstance(solution, EngineFailure) and (coarser > scale).any():
-            # For an initially small state, this tolerance may exceed the available digits.
+            # For an initially small state, this tolerance may be finer than rounding.
             return self._in_units(coarser, segment, initial, max_steps)
         return solution
 
@@ -297,7 +297,7 @@ class _Integrator:
         return states.copy(), algebraic.copy(), steps
 
     def _statistics(self) -> Mapping[str, Any]:
-        """Return the statistics of the memory that the buffer uses: no other memory has any."""
+        """Return the statistics of the memory that the buffer uses; others have none."""
         for memory in range(self._memory, MAX_MEMORIES):
             with contextlib.suppress(RuntimeError):
                 statistics: Mapping[str, Any] = self._function.stats(memory)

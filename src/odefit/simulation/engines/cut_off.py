@@ -1,8 +1,8 @@
 """Limits for all integrations of a thread: a cut-off, and an amount of work.
 
 A search checks between two evaluations whether to stop. One trajectory may take unacceptably long,
-for example if steps become tiny; so the engines check a flag while they integrate. The caller of a
-search sets it, from another thread, some time after the search had to stop.
+for example if steps become tiny. So the engines check a flag while they integrate; the caller of a
+search sets it from another thread, some time after the search should have stopped.
 
 Results that must be the same on every computer cannot be limited by seconds. So work is counted in
 operations, of which a computer does some 50 millions a second. Steps of integrations count by their
@@ -78,9 +78,10 @@ NANOSECONDS = 20.0  # nanoseconds that one operation takes
 
 
 class CountedSeconds(float):
-    """A limit in seconds of a reference computer with 50 million operations each, the same on all.
+    """A limit in seconds of a reference computer, with the same effect on every computer.
 
-    It is the default if users may give seconds of the clock.
+    The reference computer does 50 million operations a second. It is the default where users may
+    give seconds of the clock.
     """
 
     @property
@@ -102,7 +103,7 @@ class WorkLimit(threading.Event):
         self._also = also
 
     def is_set(self) -> bool:
-        """Return whether the work was done, or the other event is set."""
+        """Return whether the work is done, or the other event is set."""
         done = self.spent >= self.operations or super().is_set()
         return done or (self._also is not None and self._also.is_set())
 

@@ -100,7 +100,7 @@ Solved = SegmentSolution | EngineFailure
 
 
 def either(second: Solved, first: Solved) -> Solved:
-    """Return the second attempt if it succeeded, else the failure that says more."""
+    """Return the second attempt if it succeeded, else the more informative failure."""
     if isinstance(second, SegmentSolution) or isinstance(first, SegmentSolution):
         return second if isinstance(second, SegmentSolution) else first
     return second if first.out_of_steps else first
@@ -123,9 +123,8 @@ LOST_DIGITS_OF_SEARCHES = 1e9
 """The factor :data:`LOST_DIGITS` while many starts search for the basin of the best solution."""
 
 UNSEEN = 1e-10
-"""Size of a state, relative to the largest or to one, that error control at 1e-12 hardly sees.
-
-A feature that grows out of it would be missed.
+"""Size of a state, relative to the largest or to one, below which error control at 1e-12 hardly
+acts. A feature that grows from such a size would be missed.
 """
 
 RATES_LOOKED_AT = 4

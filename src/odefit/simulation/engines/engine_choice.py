@@ -11,8 +11,8 @@ class EngineChoice:
     """The stiffness of a problem, as far as integrations have shown it.
 
     Every integration takes a choice and returns one. A search that passes the choice of one
-    evaluation to the next first tries the engine used last. A search that does not, compares both
-    engines at each evaluation, and gets the same values.
+    evaluation to the next first tries the engine used last. Without the choice, both engines are
+    compared at each evaluation, and the values are the same.
     """
 
     stiff: bool = False  # whether the implicit engine has needed less work than the Taylor method
@@ -30,7 +30,7 @@ class EngineChoice:
 UNDECIDED = EngineChoice()  # the choice of an engine before anything has been integrated
 
 LAST_SERVED = EngineChoice()
-"""The choice of a caller that gives none: that object itself stands for the engine used last."""
+"""The default choice of callers: this object stands for the engine used last."""
 
 
 def after_taylor(choice: EngineChoice, cheap: bool, patience: int) -> EngineChoice:

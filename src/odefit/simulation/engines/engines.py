@@ -5,9 +5,9 @@ problem is stiff; then its steps shrink without end. It is heyoka's Taylor metho
 Runge-Kutta method where heyoka is missing. It may take as much work as a usual integration by the
 implicit engine. When this is spent, the implicit engine computes the same segment, and the engine
 with less work is tried first from then on. Work is counted in steps times the predicted cost of a
-step (:mod:`odefit.simulation.engines.steps`). The knowledge of stiffness is a value,
-:class:`EngineChoice`, which every integration takes and returns. It depends on its arguments alone,
-never on time, so that results are the same on any machine.
+step (:mod:`odefit.simulation.engines.steps`). Every integration takes and returns what is known of
+the stiffness, as a value: :class:`EngineChoice`. It depends on its arguments alone, never on time,
+so that results are the same on any machine.
 """
 
 from __future__ import annotations
@@ -316,12 +316,12 @@ class Engines:
         return solved
 
     def _implicit(self, problem: Integration) -> Solved:
-        """Integrate what may be stiff, in closed form where the equations are linear."""
+        """Integrate equations that may be stiff, in closed form if they are linear."""
         closed = self._linear.solution(problem)
         return closed or self._by(self.implicit_name(problem.field), problem)
 
     def closed_form(self, field: VectorField, pattern: SensitivityPattern) -> ClosedForm | None:
-        """Return the closed form of linear equations; None where engines integrate them."""
+        """Return the closed form of linear equations; None if engines integrate them."""
         return self._linear.closed(field, pattern)
 
     def implicit_solution(

@@ -20,7 +20,7 @@ USUAL_RELATIVE_NOISE = 0.1
 ABSOLUTE_OVER_NOISE = 0.01  # largest absolute tolerance over the noise
 
 SMALLEST_ABSOLUTE = 1e-40
-"""Smallest ratio of the absolute to the relative tolerance: no measurement needs less."""
+"""Smallest ratio of the absolute to the relative tolerance that a measurement may need."""
 
 _KNOWN: WeakKeyDictionary[Problem, float] = WeakKeyDictionary()
 

@@ -98,7 +98,7 @@ class EngineRow:
     rescue_tolerances: tuple[float, ...] = ()  # larger tolerances that are tried then
     rescue_steps: int | None = None  # steps that it may take then; such engines are tried last
 
-    # What is said if its package is missing.
+    # The message if its package is missing.
     absence: str = ""
     install_elsewhere: str = ""  # how to install it on other systems than Linux
 

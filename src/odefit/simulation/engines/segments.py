@@ -90,7 +90,7 @@ class Steps(NamedTuple):
 
     durations: Array  # shape (k,)
     classes: IntArray  # number of the length of each step, shape (k,)
-    lengths: Array  # lengths that steps have in common, up to rounding of the times
+    lengths: Array  # distinct lengths of steps, up to rounding of the times
     # Coefficients of the inputs by powers of the time since the step's start, (k, inputs, powers).
     polynomials: Array
     sizes: Array  # bounds of the magnitudes of the inputs, shape (inputs,)
@@ -137,7 +137,8 @@ class TimelineEntry:
     # Rows of the trajectory for the segment's times; the last one is -1 if the end of the segment
     # is only the next start.
     rows: tuple[int, ...]
-    # Row of the trajectory at the time of the events with the values after them; -1 without one.
+    # Row of the trajectory at the time of the events with the values after them; -1 without such a
+    # row.
     row_after: int = -1
 
 

@@ -36,7 +36,7 @@ LATER_TRIALS = 100
 last one failed: stiffness seldom disappears during a search."""
 
 IMPLICIT_STEPS = 100_000  # limit of steps of odefit's implicit engine for a segment
-STEPS_FOR_OUTPUT = 20  # additional steps for each output, if it has its own limit
+STEPS_FOR_OUTPUT = 20  # additional steps for each output, if the limit is given
 
 CVODES_STEPS = 20_000
 """Limit of steps of CVODES and IDAS for a segment, but at least :data:`CVODES_STEPS_PER_OUTPUT`
@@ -49,7 +49,8 @@ OPERATIONS_ALONE = 500
 for the states alone."""
 
 OUTPUTS_ALONE = 200
-"""Number of outputs above which it is so for any number of operations: compiling takes as long as a
+"""Number of outputs above which that is done for any number of operations: compiling takes as long
+as a
 few dozen evaluations, and an integration of the states alone takes a third to a tenth of the
 time."""
 
@@ -103,7 +104,7 @@ FUNCTION = 30.0
 """Time that the implicit engine takes in a step for a function such as sin with its derivative,
 in ns: right-hand sides and Jacobian. Sums of 1,000 sines took 22 to 45."""
 
-EXPLICIT_STAGES = 12  # stages of a step of the explicit engine, each of which takes that time
+EXPLICIT_STAGES = 12  # stages of a step of the explicit engine; a function takes that time in each
 
 MAX_TAYLOR_OPERATIONS = 10_000
 """Number of operations of states and sensitivities above which the Taylor method is not compiled.
@@ -161,9 +162,9 @@ class StepCosts:
         return {"heyoka": self.taylor, "runge-kutta": self.runge_kutta}.get(engine, self.implicit)
 
     def work_of_step(self, engine: str) -> float:
-        """Return the time of a step of an engine in ns, with what its functions take besides.
+        """Return the time of a step of an engine in ns, including its functions.
 
-        Limits of work count it. The choice between engines does without, as functions slow both.
+        Limits of work count these; the choice between engines does not, as functions slow both.
         """
         stages = {"heyoka": 0, "runge-kutta": EXPLICIT_STAGES}.get(engine, 1)
         return self.of_step(engine) + FUNCTION * stages * self.functions

@@ -1,4 +1,4 @@
-"""The assignments of an event, with derivatives along directions, and back."""
+"""The assignments of an event, their derivatives along directions, and their adjoint."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EventAssignments:
         self._gradients = [
             (name, Gradient(e, moving)) for name, e in assignment.items() if name not in constants
         ]
-        # Switches are mostly numbers, and there are often many at a time.
+        # Most switches are set to numbers, and often many at one time.
         fixed = [n for n in constants if n in self._scalars]
         self._fixed_scalars = np.array([self._scalars[n] for n in fixed], dtype=np.intp)
         self._fixed_values = np.array([constants[n] for n in fixed], dtype=float)

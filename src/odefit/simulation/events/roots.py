@@ -13,8 +13,8 @@ ROUNDING = 1e-13
 """Difference of times, relative to the time or the time span, that counts as zero."""
 
 NOISE = 1e-9
-"""Difference of times, relative to the time or the time span, that counts as zero between roots,
-which have integration errors."""
+"""Difference of two roots, relative to the time or the time span, that counts as zero: roots have
+integration errors."""
 
 CUBIC_STEPS = 40
 """Number of bisections of the cubic between two points, whose root is the first guess for that of
@@ -84,8 +84,8 @@ def change_time(
     `at` returns the quantity and its rate at a time, `holds_before` whether the comparison of such
     a quantity is still unchanged since the start. The bracket is from `start` to `high`, where it
     has changed. Steps of the size of `noise` that do not shrink end the search. If the quantity
-    stops at its zero, as the right-hand side jumps there, the returned time is just before, while
-    the quantity still moves.
+    stops at its zero, because the right-hand side jumps there, the returned time is just before,
+    while the quantity still moves.
     """
     low, time, last = start, guess, np.inf
     halted = False

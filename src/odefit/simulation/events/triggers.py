@@ -74,7 +74,7 @@ class MovingExpression:
         """Return values at times and their rates, by differences along the tangent.
 
         The states change with `speeds`, shape (k, n); `h` are the steps, shape (k,). The rates are
-        exact enough to find extrema.
+        accurate enough to find extrema.
         """
         values = self.along(times, vector, states, scalars)
         after = self.along(times + h, vector, states + h[:, None] * speeds, scalars)
@@ -114,7 +114,7 @@ class MovingExpression:
 
 
 def input_rate(signal: Input, time: float) -> float:
-    """Return the derivative of an input in time; at a knot the one after it."""
+    """Return the derivative of an input in time; at a knot the right-sided derivative."""
     piece = int(np.searchsorted(signal.times, time, side="right"))
     c = signal.polynomials()[piece]
     tau = time - signal.times[max(piece - 1, 0)]

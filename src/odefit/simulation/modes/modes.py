@@ -16,7 +16,7 @@ from odefit.simulation.engines.engine import Values
 from odefit.simulation.modes.sliding import ModeField, mode_field
 from odefit.simulation.modes.surfaces import Mode, Surfaces, with_side
 
-MOST_TOGETHER = 6  # surfaces that can be met at one time
+MOST_TOGETHER = 6  # largest number of surfaces met at one time
 
 STILL = 1e-12  # rate through a surface, relative to its largest term, that counts as zero
 
@@ -170,7 +170,7 @@ class Modes:
         return np.array([float(r) for r in self.surfaces.field.rhs(point.values, NUMPY)])
 
     def onto(self, number: int, point: Point) -> Values:
-        """Return the values of a point put onto a surface from which only rounding separates it."""
+        """Return the values of a point projected onto a surface that it misses only by rounding."""
         now, crossing = point.now, self.crossing(number, point)
         if not crossing.normal.any():
             return now
@@ -232,7 +232,7 @@ class Modes:
         inputs: Inputs,
         guards: Sequence[Guard],
     ) -> tuple[Array, Array]:
-        """Return guards of a mode, which are negative after its end, and their rates.
+        """Return the guards of a mode, which are negative after its end, and their rates.
 
         They are evaluated at states of shape (k, n), and have shape (guards, k).
         """

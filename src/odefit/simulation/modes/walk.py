@@ -1,4 +1,4 @@
-"""The way of a motion through a segment, from one mode to the next.
+"""The course of a motion through a segment, from one mode to the next.
 
 A mode is integrated some time ahead, and its possible ends are checked on the way: a quantity that
 changes its sign, or a share of a sliding motion that leaves the range from 0 to 1. That time is
@@ -90,7 +90,7 @@ class ModeWalk:
     # One look ahead ---------------------------------------------------------------------------
 
     def _go_on(self) -> EngineFailure | None:
-        """Go to the next switch, or as far as the look-ahead; return a failure of the motion."""
+        """Advance to the next switch, or to the end of the look-ahead; return any failure."""
         small = NOISE * self._span
         end = min(self._end, self._time + max(self._ahead, small))
         if end > self._end - small:

@@ -1,10 +1,10 @@
-"""Edges of the domain of a right-hand side: where a root, power, logarithm or 1/x ends.
+"""Edges of the domain of a right-hand side, at which a root, power, logarithm or 1/x ends.
 
 An edge has an argument, which is zero there. If the argument is a multiple of one state, as in
 ``sqrt(2*g*h)`` or ``D/r``, that state is a level that may run out: it is held at zero as long as
 its rate, with its limit at the edge, does not make it positive. Any other argument, as in
 ``sqrt(h1 - h2)``, is held at zero only while its own rate there is zero; if it would become
-negative, the model ends. Roots of ``max(u, 0)`` and ``abs(u)`` have an edge, too, as their
+negative, the integration ends. Roots of ``max(u, 0)`` and ``abs(u)`` have an edge, too, as their
 derivatives are unbounded there; but the motion may cross it.
 """
 
@@ -58,7 +58,7 @@ class HeldEdges(NamedTuple):
         return edge.state in self.states or edge.argument.program in self.arguments
 
     def changed(self, edge: Edge, *, flat: bool = False) -> HeldEdges:
-        """Return the mode in which one edge is held instead of free, or the other way round.
+        """Return the mode in which one edge is held instead of free, or free instead of held.
 
         With `flat` only the argument counts as zero, and its state continues to move.
         """
@@ -130,7 +130,7 @@ def _edge(field: VectorField, part: Part, argument: Part, infinite: bool) -> Edg
 
 
 def _vanishes_with(argument: Part, names: frozenset[str], others: set[str]) -> str | None:
-    """Return the one moving name whose zero makes an argument zero, if it is positive before."""
+    """Return the only moving name whose zero makes an argument zero, if it is positive before."""
     if len(names) > 1 or argument.names & others:
         return None
     (name,) = names

@@ -155,7 +155,7 @@ class Passage:
     # Towards an edge ---------------------------------------------------------------------------
 
     def _approach(self, failure: EngineFailure) -> list[Edge]:
-        """Go to just before the edge at which an engine has failed; return the edge, or several."""
+        """Integrate to just before an engine's failure; return the edges that may cause it."""
         start, span = self._time, failure.time - self._time
         here = self._arguments()
         at_once = [e for e in self._edges if self._gone(e, here[e]) or self._beyond(e, here[e])]
@@ -308,7 +308,7 @@ class Passage:
         self._held.append(edge)
 
     def _cross(self, edge: Edge, rate: float, speeds: Array) -> None:
-        """Go as far beyond an edge as the motion is before it."""
+        """Step as far beyond an edge as the motion is before it."""
         step = 2.0 * abs(self._arguments()[edge].value / rate)
         self._now = self._now._replace(states=self._now.states + step * speeds)
         if edge.flat and rate < 0.0:
@@ -323,7 +323,7 @@ class Passage:
     # Away from an edge -------------------------------------------------------------------------
 
     def _go_on(self) -> EngineFailure | None:
-        """Integrate to the end, leaving modes on the way; return any failure of an engine."""
+        """Integrate to the end, ending modes on the way; return any failure of an engine."""
         end = float(self._segment.times[-1])
         for _ in range(MAX_CHANGES):
             rest = part_of(self._segment, self._time, self._output_times(end, end))
@@ -357,7 +357,7 @@ class Passage:
         )
 
     def _leave(self, solution: SegmentSolution, times: Array, watched: list[Edge]) -> bool:
-        """Go to the first time at which a mode ends, and end it; return whether there is one."""
+        """Integrate to the first end of a mode, and end the mode; return whether there is any."""
         left = self._first_left(solution, times, watched)
         if left is None:
             return False

@@ -44,7 +44,7 @@ from odefit.simulation.propagation.steep import RestingStates, first_step, is_st
 from odefit.simulation.steady.steady_state import SteadyStateSearch, Surroundings
 
 MANY_SEGMENTS = 6
-"""Events from which on linear equations are solved in closed form, which segments then share."""
+"""Least number of events for linear equations to be solved in closed form, shared by segments."""
 
 
 class PeriodicBeginning(Protocol):
@@ -95,7 +95,7 @@ class Propagation:
         surfaces = Surfaces.of(field)
         self._modes = None if surfaces is None else Modes(surfaces)
         self.repeated = len(condition.events) + len(condition.located) >= MANY_SEGMENTS
-        """True if linear equations have their eigenvectors in common in many segments."""
+        """True if many segments share the eigenvectors of linear equations."""
         self._fixed = np.array([isinstance(scalars[s], float) for s in field.scalars], dtype=bool)
 
     def sizes(self, vector: Array) -> Array:
@@ -193,7 +193,7 @@ class Propagation:
         return self._integrate(self.field, self._engines, segment, now, choice)
 
     def closed_form(self) -> ClosedForm | None:
-        """Return the closed form of the equations; None where they are not linear."""
+        """Return the closed form of the equations; None if they are not linear."""
         return self._engines.closed_form(self.field, self._pattern)
 
     def _in_mode(
@@ -244,7 +244,7 @@ class Propagation:
     def rates(self, time: float, now: Values) -> Array | None:
         """Return the rates of the states, shape (n,), if the right-hand side does not give them.
 
-        That is so where it switches, or a state is at an edge of its domain.
+        It does not at a switch, or if a state is at an edge of its domain.
         """
         if self._modes is None and now.states.all():
             return None

@@ -141,7 +141,7 @@ def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tup
     """Return a sentence on states that begin at zero in all experiments and never leave it.
 
     Under a root or fractional power of a state the equations also allow it to leave: x' = sqrt(x)
-    has the solutions 0 and t^2/4 from zero, so that the user may have meant the other one.
+    has the solutions 0 and t^2/4 from zero, so that the user may have meant the second solution.
     """
     if field.algebraic or not is_steep(field):
         return ()
@@ -258,8 +258,8 @@ IN_TIME = 0.02
 """Smallest power of the time since the start by which rates count as steep in the time."""
 
 FLAT = 1e-11
-"""Rate after the step, relative to that at the first output, below which it is so flat, or so much
-rounding, that engines begin without trouble."""
+"""Rate after the step, relative to that at the first output, below which it is flat or mere
+rounding, so that engines begin without trouble."""
 
 UNDEFINED = "the right-hand side is not defined at the start"
 
@@ -279,9 +279,9 @@ def first_step(
 
     It leads towards the time of the first output; `inputs` gives their values at a time. States
     that only others move, such as the second of two tanks, follow these. Rates may be powers of the
-    time since the start, as in t^(b - 1) at t = 0. There is a failure if their integral is
-    infinite or nearly so, or a rate is infinite that is no such power: engines, which take a small
-    number for a base of zero, would begin with a large one.
+    time since the start, as in t^(b - 1) at t = 0. A failure is returned if the integral of a rate
+    is infinite or nearly infinite, or if an infinite rate is not such a power: engines replace a
+    base of zero by a small number, and would begin with a large rate.
     """
     zero = np.flatnonzero(now.states == 0.0)
     count = now.sensitivities.shape[1]
@@ -347,7 +347,7 @@ def _follows_power(power: Array, whole: Array, later: Callable[[], Array]) -> bo
 
 
 def _power(quarter: Array, whole: Array) -> Array:
-    """Return the power of the time that leads from rates after a quarter of a step to the end's."""
+    """Return the power of the time that fits rates after a quarter of a step and at its end."""
     ratio = np.where((quarter != 0.0) & np.isfinite(whole / quarter), whole / quarter, 1.0)
     return np.asarray(np.log(np.maximum(ratio, 1e-300)) / np.log(4.0))
 

@@ -60,7 +60,7 @@ def time_depends_on_unknowns(time: Bound, condition: Condition) -> bool:
 
 
 def chains_of(times: Array) -> tuple[IntArray, Array]:
-    """Return an order of values in which each follows the one on which it depends, with distances.
+    """Return an order of values in which each follows its predecessor, with the distances.
 
     `times` are those of the values of one observable in one experiment, shape (n,). The distances
     are infinite for values without a predecessor: the first, and those after an infinite time.

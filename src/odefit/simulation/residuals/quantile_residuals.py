@@ -1,9 +1,9 @@
 """Quantile residuals: standard normal under a correct model, for any distribution of noise.
 
-A value whose distribution function is p there has the residual Phi^-1(p). Of counts,
-p is drawn between the probability of less and that of at most the count, and of censored values
-between the ends of the range in which they lie (P. K. Dunn and G. K. Smyth, Randomized quantile
-residuals, Journal of Computational and Graphical Statistics 5, 1996, 236-244).
+A value whose distribution function is p there has the residual Phi^-1(p). For counts, p is drawn
+between the probabilities of a smaller count and of at most the count; for censored values, it is
+drawn from the range in which they lie (P. K. Dunn and G. K. Smyth, Randomized quantile residuals,
+Journal of Computational and Graphical Statistics 5, 1996, 236-244).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def quantile_residuals(
     drawn = low + (high - low) * random.random(len(plain))
     residuals = ndtri(np.clip(drawn, LEAST, 1.0 - 1e-16))
     if law.located and law.symmetric:
-        # Near one, p has few digits; the lower tail of the mirrored value has all of them.
+        # Near one, p has few digits; the lower tail of the mirrored value has full precision.
         mirrored, _ = law.probabilities(-middle, -measured, spread)
         upper = (codes == 0) & (measured > middle)
         residuals = np.where(upper, -ndtri(np.clip(mirrored, LEAST, 1.0)), residuals)

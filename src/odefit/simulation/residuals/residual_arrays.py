@@ -46,7 +46,7 @@ class AssembledResiduals(NamedTuple):
     deviations that depend on unknowns (for densities other than the normal one, of their terms in
     the spread): they are part of the cost. `known_log_sds` is the sum for all others, and the
     normalisation of other densities. `information` has the shape (r, n), and information'
-    information is the Fisher matrix; None if the Jacobian has that property.
+    information is the Fisher matrix; None if the Jacobian's squares are that matrix.
     """
 
     residuals: Array

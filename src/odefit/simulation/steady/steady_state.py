@@ -254,7 +254,7 @@ class SteadyStateSearch:
         return NewtonSystem.of(value, places, matrix)
 
     def _polished(self, now: _Point) -> ConsistentValues | None:
-        """Return the end of Newton's method from a point if the trajectory certainly goes there."""
+        """Return the end of Newton's method from a point if the trajectory surely approaches it."""
         start, here = self._at(now), now
         at, last = start, math.inf
         for _ in range(NEWTON_STEPS):
@@ -367,7 +367,7 @@ class SteadyStateSearch:
         state = self._rest(now, at)
         if state is not None:
             return state
-        # Steady states that are not isolated: does the start remain one along all directions?
+        # Steady states that are not isolated: the start must remain one along all directions.
         by_start = at.jacobian[:, : self.n] @ self.initial.sensitivities
         moved = by_start + at.by_scalars @ self.initial.scalar_sensitivities
         if not moved.any() and len(now.y) == self.n:

@@ -161,7 +161,7 @@ class ConditionsMap:
                 return replace(outcome.trajectories, choice=together(choice, after))
             by_condition.update(outcome.trajectories)
         trajectories = [by_condition[number] for number in range(len(by_condition))]
-        # The last one has the present knowledge.
+        # The last trajectory has the latest choice of an engine.
         trajectories[-1] = replace(trajectories[-1], choice=together(choice, after))
         return trajectories
 

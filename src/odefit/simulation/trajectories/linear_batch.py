@@ -1,9 +1,9 @@
 """Linear equations of many conditions at once, between their events and at their data times.
 
-Subjects of a study have the same equations and few measurements each. One by one they would cost
-more in calls than in numbers. Here all events of the same rank happen together, and all values
-between events are computed in one step. What is computed for a condition does not depend on which
-others are computed with it.
+Subjects of a study have the same equations and few measurements each. One by one, calls would take
+longer than arithmetic. Here all events of the same rank happen together, and all values between
+events are computed in one step. The results for a condition do not depend on the others of its
+batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from odefit.simulation.trajectories.stacked_events import Changes, Event, Stacke
 from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
 MOST_STATES, MOST_OUTPUTS = 12, 100
-"""Largest numbers of states and of data times: for more, the engines take as little time."""
+"""Largest numbers of states and of data times: beyond them, the engines are as fast."""
 
 MOST_AT_ONCE = 500_000
 """Largest number of divided differences of one call; there are n^2 for each time and condition."""
@@ -72,7 +72,7 @@ def batches_of(
 
 
 class LinearBatch:
-    """Conditions with the same linear equations, and with as many unknowns each."""
+    """Conditions with the same linear equations and equally many unknowns."""
 
     def __init__(
         self,
@@ -133,8 +133,8 @@ class LinearBatch:
     ) -> list[Trajectory | None]:
         """Return the trajectories of some conditions, by their numbers in the batch.
 
-        None stands where another way has to be found: where digits would be lost, or where values
-        are not finite. `choices` are those that the trajectories hold.
+        None replaces a trajectory that has to be computed otherwise, because digits would be lost
+        or values are not finite. `choices` are stored in the trajectories.
         """
         with np.errstate(all="ignore"):
             made = _Evaluated(self, vector)
@@ -204,15 +204,15 @@ class _Evaluated:
     def _order_events(self, values: Array, along: Array) -> None:
         """Bring the events into the order of their times, and find those before each row.
 
-        Times that only rounding separates from a known time or a row are equal to it. `usable`
-        is False where it separates two others.
+        Times that differ from a known time or a row only by rounding are set equal to it. `usable`
+        is False if two known times or rows differ only by rounding.
         """
         batch = self.batch
         times, (k, i, rows) = batch._known_times.copy(), batch._located
         moves = np.zeros((*times.shape, along.shape[1]))
         if len(rows):
             times[k, i], moves[k, i] = values[rows], along[rows]
-            # The first of t0, the known times and the rows to which a time is near takes its place.
+            # A time is replaced by the first near one among t0, the known times and the rows.
             points = np.concatenate([batch._t0[:, None], batch._known_times, batch._rows], axis=1)
             at = times[k, i]
             near = ROUNDING * np.maximum(np.abs(at), batch._span[k])
@@ -256,7 +256,7 @@ class _Evaluated:
     def walked(
         self, numbers: IntArray, stacked: Stacked, cycles: bool
     ) -> tuple[Array, Array, BoolArray]:
-        """Return states, sensitivities and where these are good, for conditions by number."""
+        """Return states, sensitivities and their validity, for conditions by number."""
         batch, happened = self.batch, self.happened[numbers]
         n, m = self.begun.shape[1], self.begun_along.shape[2]
         starts, rows = self.starts[numbers], batch._rows[numbers]
@@ -287,7 +287,7 @@ class _Evaluated:
         y, r = every[at].swapaxes(0, 1), every_along[at].swapaxes(0, 1)
         y, r = stacked.moved(functions.part(slice(events, None)), y, np.ascontiguousarray(r))
         states, along, good = stacked.summed(y, r)
-        # What has not moved yet is known exactly.
+        # States without any change so far are exact.
         still = (happened == 0) & (since == 0.0)
         states = np.where(still[..., None], self.begun[numbers][:, None], states)
         along = np.where(still[..., None, None], self.begun_along[numbers][:, None], along)
@@ -330,9 +330,9 @@ def _changed(changes: Changes, k: int, y: Array, r: Array) -> tuple[Array, Array
 def _decomposed(
     coefficients: Coefficients, numbers: IntArray, forced: bool
 ) -> list[tuple[IntArray, Stacked]]:
-    """Return the eigenvectors of conditions by number: of those with real eigenvalues, and others.
+    """Return the eigenvectors of conditions by number, those with real eigenvalues first.
 
-    Matrices that have too few are left out.
+    Matrices with too few eigenvectors are left out.
     """
     if not len(numbers):
         return []

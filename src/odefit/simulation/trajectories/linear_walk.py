@@ -1,8 +1,8 @@
 """Linear equations between many events at known times, in the coordinates of their eigenvectors.
 
-Doses by the hundred are as many segments, each of which an engine would begin anew. Where the
-equations are linear, and events change the states linearly, a segment is a product with known
-factors. All factors of a condition are computed at once.
+Hundreds of doses make as many segments, and an engine would restart at each. If the equations are
+linear, and events change the states linearly, a segment is a product with known factors. All
+factors of a condition are computed at once.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class LinearWalk:
     def __call__(
         self, vector: Array, sizes: Array, begun: Values, entries: Sequence[TimelineEntry]
     ) -> Rows | None:
-        """Return the rows of all entries; None where another engine has to integrate."""
+        """Return the rows of all entries; None if another engine has to integrate."""
         if id(entries) not in self._plans:
             self._plans[id(entries)] = entries, _plan(entries, self._propagation.condition.t0)
         return self.through(vector, sizes, begun, self._plans[id(entries)][1])
@@ -102,8 +102,8 @@ class LinearWalk:
         """Return the rows at increasing times, with events at times that depend on the unknowns.
 
         Each event has its assignment, the changes of its time along the directions, and whether
-        measurements at its time see the values after it. None is returned where another engine has
-        to integrate.
+        measurements at its time see the values after it. Returns None if another engine has to
+        integrate.
         """
         time = self._propagation.condition.t0
         end = float(times[-1]) if len(times) else time
@@ -125,7 +125,7 @@ class LinearWalk:
         return self.through(vector, sizes, begun, plans.plan())
 
     def through(self, vector: Array, sizes: Array, begun: Values, plan: Plan) -> Rows | None:
-        """Return the rows of a plan; None where another engine has to integrate."""
+        """Return the rows of a plan; None if another engine has to integrate."""
         form = self._propagation.closed_form()
         vectors = None if form is None or cut_off().reached else form.eigenvectors(begun)
         if vectors is None or not len(plan.durations):
@@ -139,7 +139,7 @@ class LinearWalk:
 
 
 def is_linear(condition: Condition, states: Sequence[str]) -> bool:
-    """Return whether no event waits for a condition, and all change the states alone, linearly."""
+    """Return whether no event has a condition, and all change states alone, linearly."""
     if any(event.time is None for event in condition.located):
         return False
     if any(name not in states for assignment in condition.assignments for name in assignment):
@@ -230,7 +230,7 @@ class _Walked:
         self._r = vectors.inverse @ begun.sensitivities
 
     def through(self, plan: Plan) -> Rows | None:
-        """Go through the steps of a plan; None is returned where digits are lost."""
+        """Take the steps of a plan; return None if digits are lost."""
         vectors = self._vectors
         n, m = self._begun.sensitivities.shape
         functions = vectors.functions(plan.durations, np.arange(n))
@@ -286,7 +286,7 @@ class _Walked:
     def _happen(
         self, event: tuple[Assignment, float, int], change: _Change | None, moves: Array | None
     ) -> None:
-        """Let an event happen, whose time `moves` along the directions."""
+        """Apply an event whose time `moves` along the directions."""
         vectors, y, r = self._vectors, self._y, self._r
         if moves is not None:
             r = r + np.outer(self._rates(), moves)

@@ -87,7 +87,7 @@ class Walk:
     def may_end_earlier(self, end: float, small: float) -> bool:
         """Return whether to look less far ahead if a solution ends at `end`.
 
-        Not after many such ends without an event, nor if at most the time `small` is left.
+        False after many such ends without an event, or if at most the time `small` is left.
         """
         return self.failures < MAX_FAILURES and SHORTENED * (end - self.time) > small
 

@@ -381,7 +381,7 @@ class _LocatedCourse:
         moving = self.whole._differences[driver]
         start, before = walk.time, bool(walk.flags[driver])
         small = self.events.near(high)
-        last: tuple[float, SegmentSolution] | None = None  # what was integrated last, and its end
+        last: tuple[float, SegmentSolution] | None = None  # the last integrated field, and its end
 
         def at(time: float) -> tuple[float, float]:
             nonlocal last

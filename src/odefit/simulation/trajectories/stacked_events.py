@@ -23,7 +23,7 @@ Event = tuple[int, int, Mapping[str, Expression]]
 
 
 class Changes(NamedTuple):
-    """The changes of the states by events; no matrices if all events add to the states alone."""
+    """The changes of the states by events; no matrices if all events only add to states."""
 
     constant: Array  # c, shape (conditions, events, n)
     constant_along: Array  # shape (conditions, events, n, m)
@@ -116,7 +116,7 @@ class StackedEvents:
 
 
 def _adds(name: str, expression: Expression, states: Sequence[str]) -> bool:
-    """Return whether an assignment adds to its state what depends on no state."""
+    """Return whether an assignment adds a term without states to its state."""
     first, *rest, last = expression.program if len(expression.program) > 2 else (None, None)
     if not isinstance(first, Instruction) or not isinstance(last, Instruction):
         return False
@@ -126,7 +126,7 @@ def _adds(name: str, expression: Expression, states: Sequence[str]) -> bool:
 
 
 def _is_one(program: Sequence[Instruction]) -> bool:
-    """Return whether instructions leave one value, and take none from before them."""
+    """Return whether instructions leave one value, and use none from before them."""
     depth = 0
     for kind, _, arity in program:
         taken = {"name": 0, "number": 0, "negate": 1, "binary": 2}.get(kind, arity)

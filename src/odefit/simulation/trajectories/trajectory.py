@@ -200,7 +200,7 @@ class ConditionMap:
 
 
 def linear_walk(propagation: Propagation) -> LinearWalk | None:
-    """Return the walk through many events of linear equations; None where it is not one."""
+    """Return the walk through many events of linear equations; None if these are not linear."""
     if not propagation.repeated or propagation.closed_form() is None:
         return None
     from odefit.simulation.trajectories.linear_walk import LinearWalk, is_linear

@@ -45,7 +45,7 @@ class FewSplines:
 
     basis: BSplines  # m B-splines, of degree 2p - 1
     roots: Array  # roots of the weights of the data, shape (n,)
-    # orthonormal basis of what the B-splines span at the data, shape (n, k)
+    # orthonormal basis of the span of the B-splines at the data, shape (n, k)
     q: Array = field(repr=False)
     # singular values and left singular vectors of the deviations, where they do not act as
     # polynomials do
@@ -103,7 +103,7 @@ class AveragedSpline:
     """A spline of :class:`FewSplines`, averaged over likely values of the smoothing parameter."""
 
     design: FewSplines  # the B-splines
-    # coefficients of what the polynomials explain, shape (m,)
+    # coefficients of the part that polynomials explain, shape (m,)
     polynomial: Array = field(repr=False)
     # data along the singular vectors of the deviations, shape (r,)
     projections: Array = field(repr=False)

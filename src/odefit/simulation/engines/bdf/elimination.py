@@ -43,13 +43,13 @@ class Elimination(NamedTuple):
     pair_upper: Indices
     pair_row: Indices  # The row of the former
     jacobian: Indices  # Position of each nonzero of the Jacobian
-    # Number of positions, and of the states: elimination needs a place more for each of these.
+    # Number of positions, and of the states: elimination needs one more position for each state.
     size: int
 
 
 def minimum_degree(rows: IntArray, columns: IntArray, n: int) -> IntArray:
     """Return an order of elimination with little fill-in, by minimum degree."""
-    # SuperLU orders and factorises together: with a dominant diagonal nothing else matters.
+    # SuperLU orders and factorises together; a dominant diagonal makes all pivots acceptable.
     dominant = csc_array(
         coo_array((np.full(len(rows), -1e-3), (rows, columns)), shape=(n, n))
         + coo_array((np.full(n, float(n)), (np.arange(n), np.arange(n))), shape=(n, n))

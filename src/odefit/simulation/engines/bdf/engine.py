@@ -13,7 +13,7 @@ from odefit.simulation.engines.segments import Segment
 class BdfEngine(KernelEngine):
     """Numerical differentiation formulas.
 
-    Without error control of the sensitivities, it takes a half to two thirds of the steps.
+    Without error control of the sensitivities, it needs a half to two thirds of the steps.
     """
 
     name = "bdf"

@@ -237,7 +237,7 @@ def integrate(
     row = 0
     rate = 1.0
     age = 0  # of the Jacobian, in steps
-    factorised = 0.0  # the c of the factors; zero without one
+    factorised = 0.0  # the c of the factors; zero without factors
     factor = 1.0  # by which the step length changes
     while True:
         if tried >= max_steps:

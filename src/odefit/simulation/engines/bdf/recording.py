@@ -1,7 +1,7 @@
 """The record of an integration's steps, for the backward pass.
 
-A record has a row for each attempted step. With it and the equations, everything else in a step can
-be reconstructed, so that no histories are stored.
+A record has a row for each attempted step. From the row and the equations all other values of a
+step can be reconstructed, so that no histories are stored.
 """
 
 from __future__ import annotations

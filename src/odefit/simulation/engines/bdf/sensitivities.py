@@ -19,9 +19,10 @@ from odefit.simulation.engines.bdf.equations import Entries, ScalarTerms
 SENSITIVITY_SHARE = 0.5
 """Share of the local error of the sensitivities that is held to the tolerance.
 
-Measured on thirteen stiff models, states and sensitivities then have errors at most like those of
-CVODES for both together at the same tolerance. A smaller share brings no gain: 0.1 takes 10 to 20
-per cent fewer steps, and errors are two to four times as large, as with a larger tolerance.
+On thirteen stiff models, errors of states and sensitivities were then at most as large as those of
+CVODES, which controls both together, at the same tolerance. A smaller share brings no gain: 0.1
+takes 10 to 20 per cent fewer steps, and errors are two to four times as large, as with a larger
+tolerance.
 """
 
 ROUNDING = 10 * float(np.finfo(float).eps)
@@ -144,7 +145,7 @@ def sensitivity_weights(
     difference from the predicted ones.
 
     Sensitivities of a direction are compared in units of the states' errors, whose weights are
-    `by_state`. `rounded` is what :func:`rounding` returns; `shares` is space for w numbers.
+    `by_state`. `rounded` is the result of :func:`rounding`; `shares` is space for w numbers.
     """
     n, width = new.shape
     for q in range(width):

@@ -86,9 +86,9 @@ def initial_sizes(
     """Write the size of each state that begins at zero to `sizes`, shape (n,).
 
     That is its value after the time `ahead`, by implicit Euler steps of its own component; states
-    fed by others come after those. So sizes scale with the units of states and time as the states
-    do. A state without a rate gets the smallest other size. The rates are the largest at some times
-    until `end`, at least one: a flat term may act later.
+    fed by others come after those. So a change of units scales sizes and states alike. A state
+    without a rate gets the smallest other size. The rates are the largest at some times until
+    `end`, at least one: a flat term may act later.
     """
     n = sizes.shape[0]
     at = x.copy()

@@ -8,9 +8,9 @@ and their sensitivities are sums of exponentials,
 
 and the derivative of the exponential along a change of A is that of Daleckii and Krein, with
 divided differences of these functions over pairs of eigenvalues (Higham, Functions of Matrices,
-2008, section 3.2). No step has to be chosen, stiffness costs nothing, and segments that have the
-scalars in common share the eigenvectors. Where these are nearly parallel digits would be lost: the
-other engines integrate such equations.
+2008, section 3.2). There are no steps, stiffness costs nothing, and segments with the same scalars
+share the eigenvectors. If the eigenvectors are nearly parallel, digits would be lost: the other
+engines integrate such equations.
 """
 
 from __future__ import annotations
@@ -33,17 +33,15 @@ MOST_STATES = 30
 """Largest number of states: the work of a closed form grows with its cube, for each direction."""
 
 MOST_LOST = 1e3
-"""Largest sum of magnitudes of which a state is made, over the largest value that it has.
-
-States lose as many digits, and sensitivities twice as many at worst."""
+"""Largest ratio of the sum of magnitudes of a state's terms to its largest value. Cancellation
+costs states the digits of this ratio, and sensitivities at worst twice as many."""
 
 LOOKED_AT = 16  # number of output times at which these sums are compared with the values
 
 FASTEST = 1e5
-"""Largest product of an eigenvalue and the time where states act on each other in cycles.
-
-Rounding changes all eigenvalues by a share of the largest one. Without cycles they stand in the
-matrix itself."""
+"""Largest product of an eigenvalue and the time if states act on each other in cycles. Rounding
+changes all eigenvalues by a share of the largest. Without cycles the eigenvalues are entries of the
+matrix."""
 
 
 AT_ONCE = 2048  # number of output times whose values are computed together
@@ -57,7 +55,7 @@ lose digits."""
 SMALL = 0.3  # product of eigenvalue and time up to which differences are taken by their series
 TERMS = 13  # terms of these series: the first one left out is below rounding
 
-Complex = Any  # real where all eigenvalues are, else complex
+Complex = Any  # real if all eigenvalues are, else complex
 
 
 class ClosedForm:
@@ -68,7 +66,7 @@ class ClosedForm:
         self._last: tuple[tuple[bytes, bytes], Eigenvectors | None] | None = None
 
     def eigenvectors(self, values: Values) -> Eigenvectors | None:
-        """Return the eigenvectors at some values of the scalars; None where digits are lost."""
+        """Return the eigenvectors at some values of the scalars; None if digits are lost."""
         key = values.scalars.tobytes(), values.scalar_sensitivities.tobytes()
         last = self._last  # which another thread may replace
         if last is None or last[0] != key:
@@ -80,7 +78,7 @@ class ClosedForm:
         return last[1]
 
     def integrate(self, segment: Segment, initial: Values) -> SegmentSolution | None:
-        """Return states and sensitivities at the segment's times; None where digits are lost."""
+        """Return states and sensitivities at the segment's times; None if digits are lost."""
         vectors, times = self.eigenvectors(initial), segment.times - segment.start
         if vectors is None or not vectors.can_reach(float(times[-1])):
             return None
@@ -101,8 +99,8 @@ class ClosedForm:
 class Functions:
     """Functions of the eigenvalues at times, and their divided differences over pairs.
 
-    g and its differences are missing where b and its changes are zero, the differences where A
-    does not change.
+    g and its differences are missing if b and its changes are zero, the differences also if A does
+    not change.
     """
 
     exponentials: Complex  # shape (n, k)
@@ -117,7 +115,7 @@ class Eigenvectors:
     `values` are the eigenvalues, shape (n,), by falling real parts, `vectors` the eigenvectors and
     `inverse` the inverse of their matrix, shape (n, n). `constant` is b, shape (n,), with its
     changes `constant_along`, shape (n, m). `along` are the changes of A, shape (n, n, moved), along
-    the directions `moved` in which it changes. `forced` says whether b or its changes are not zero.
+    the directions `moved` in which it changes. It is `forced` if b or its changes are not zero.
     """
 
     def __init__(
@@ -137,7 +135,7 @@ class Eigenvectors:
         self.along = np.ascontiguousarray(turned.transpose(1, 2, 0))
         self.forced = bool(constant.any() or constant_along.any())
         self.constant, self.constant_along = inverse @ constant, inverse @ constant_along.T
-        # What conjugate eigenvectors add up to is twice the real part of one of them.
+        # The sum of conjugate eigenvectors is twice the real part of one of them.
         self._half = half = np.flatnonzero(values.imag >= 0.0)
         self._weighted = vectors[:, half] * np.where(values[half].imag > 0.0, 2.0, 1.0)
         self._last: tuple[bytes, Functions] | None = None
@@ -146,9 +144,9 @@ class Eigenvectors:
     def of(
         cls, a: Array, b: Array, along: Array, constant_along: Array, *, cycles: bool = True
     ) -> Eigenvectors | None:
-        """Return the eigenvectors of A; None where there are not enough or A is not finite.
+        """Return the eigenvectors of A; None if there are too few or A is not finite.
 
-        `cycles` is False if no state acts on itself by way of others.
+        `cycles` is False if no state acts on itself through others.
         """
         if not all(np.isfinite(part).all() for part in (a, b, along, constant_along)):
             return None
@@ -167,7 +165,7 @@ class Eigenvectors:
     def at(self, times: Array, states: Array, sensitivities: Array) -> tuple[Array, Array] | None:
         """Return states and sensitivities at times after those given, shapes (k, n), (k, n, m).
 
-        None is returned where digits are lost.
+        None is returned if digits are lost.
         """
         key = times.tobytes()
         last = self._last  # which another thread may replace
@@ -216,7 +214,7 @@ class Eigenvectors:
 
 
 def summed(vectors: Complex, modes: Complex, r: Complex) -> tuple[Array, Array] | None:
-    """Return states and sensitivities, shapes (k, n) and (k, n, m); None where digits are lost.
+    """Return states and sensitivities, shapes (k, n) and (k, n, m); None if digits are lost.
 
     They are given in coordinates of eigenvectors, shapes (a, k) and (a, k, m).
     """
@@ -229,7 +227,7 @@ def summed(vectors: Complex, modes: Complex, r: Complex) -> tuple[Array, Array] 
     lost = (magnitudes @ np.abs(modes[:, at])).max(axis=1)
     lost_along = magnitudes @ np.abs(r[:, at]).max(axis=1)
     enough = np.maximum(MOST_LOST * size[:, None], MOST_LOST**2 * size_along)
-    # Comparisons with what is not finite are false.
+    # Comparisons with NaN are false.
     if not ((lost <= MOST_LOST * size).all() and (lost_along <= enough).all()):
         return None
     return np.ascontiguousarray(states.T), along.transpose(1, 0, 2)
@@ -251,8 +249,8 @@ def phi(z: Complex) -> Complex:
 def _of_exponentials(eigenvalues: Complex, i: int, times: Array, exponentials: Complex) -> Complex:
     """Return divided differences of exp over eigenvalue number `i` and each one, shape (n, k).
 
-    The eigenvalues come by falling real parts. Of a pair the first one stands outside where they
-    are close, so that nothing overflows.
+    The eigenvalues come by falling real parts. For a close pair the exponential of the first is a
+    factor, so that nothing overflows.
     """
     difference = (eigenvalues - eigenvalues[i])[:, None]
     quotients = (exponentials - exponentials[i]) / np.where(difference == 0.0, 1.0, difference)

@@ -22,15 +22,15 @@ from odefit.simulation.engines.casadi_algebra import (
 from odefit.simulation.engines.programs import ArrayFunction
 
 MOST_STATES = 300
-"""Largest number of states: the jacobian of more takes longer than a few trajectories."""
+"""Largest number of states: beyond it the Jacobian takes longer than a few trajectories."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinearEquations:
     """The coefficients of x' = A x + b, where A and b are affine functions of the inputs.
 
-    Each coefficient is a function of the scalars. It multiplies a state, or 1 where its column is
-    the number of states, and also an input where it has one.
+    Each coefficient is a function of the scalars. It multiplies a state (or 1, if its column is the
+    number of states), and also an input if it has one.
     """
 
     states: int
@@ -41,7 +41,7 @@ class LinearEquations:
     factors: IntArray  # one more than the number of the input, or 0 without an input
     derivative: IntArray  # of each derivative, the number of its coefficient, shape (d,)
     scalar: IntArray  # and of the scalar
-    cycles: bool  # whether a state acts on itself by way of others
+    cycles: bool  # whether a state acts on itself through others
 
     @property
     def bilinear(self) -> bool:

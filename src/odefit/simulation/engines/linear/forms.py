@@ -19,40 +19,41 @@ if TYPE_CHECKING:
     from odefit.simulation.engines.linear.recursion import Recursion
 
 OUTPUTS_IN_CLOSED_FORM = 100
-"""Outputs from which on linear equations that move fast are solved in closed form at once: where
-explicit methods take many steps anyway, their usual limit of steps does not stop them."""
+"""Least number of outputs for which fast linear equations are solved in closed form at once.
+Outputs raise the step limit of explicit methods, which then take many steps."""
 
 FAST = 1e3
-"""Product of an eigenvalue and the time from which on explicit methods take hundreds of steps."""
+"""Product of an eigenvalue and the time above which explicit methods take hundreds of steps."""
 
 SHARE = 0.5
 """Product of an eigenvalue and the time, over the number of outputs, below which outputs cost more
 than explicit steps."""
 
 MANY_PARTS, FEW_PARTS = 32, 6
-"""Parts of a segment from which on linear equations with inputs are solved step by step, with the
-Taylor method and without it: fewer parts take it no longer than what has to be computed before."""
+"""Least number of parts of a segment for which linear equations with inputs are solved step by
+step: if the Taylor method is installed, and if not. With fewer parts the preparation would take
+longer."""
 
 PART, PART_VALUE = 5_000.0, 150.0
-"""Time of a part by the Taylor method, and for each state or sensitivity besides, in ns."""
+"""Time of the Taylor method for a part, and for each state or sensitivity in it, in ns."""
 
 MANY_STATES, OUTPUT = 5, 2_000.0
-"""States from which on many outputs are computed step by step where the Taylor method is missing,
-in at most this time each, in ns: eigenvectors take longer for them."""
+"""Least number of states for which many outputs are computed step by step without the Taylor
+method, and the largest time for each output, in ns. Eigenvectors of so many states take longer."""
 
 SLOWER = 8.0  # the explicit engine's time for a part, relative to that of the Taylor method
 
 FEWEST = 4
-"""Smallest number of conditions, with as many unknowns each, that are computed together: fewer take
-the engines less time."""
+"""Smallest number of conditions, with equally many unknowns, that are computed together: fewer are
+faster by the engines."""
 
 Key = tuple[VectorField, SensitivityPattern]
 
 
 class LinearForms:
-    """The forms of linear equations, each made when it is first asked for.
+    """The forms of linear equations, each made at its first use.
 
-    No form is made unless they are `allowed`, which they are where the choice of an engine is free.
+    None is made unless `allowed`: the choice of an engine must be free.
     """
 
     def __init__(self, *, allowed: bool) -> None:
@@ -61,7 +62,7 @@ class LinearForms:
         self._recursions: dict[Key, Recursion | None] = {}
 
     def closed(self, field: VectorField, pattern: SensitivityPattern) -> ClosedForm | None:
-        """Return the closed form of a field; None where its equations have none."""
+        """Return the closed form of a field; None if its equations have no closed form."""
         key = field, pattern
         if key not in self._closed:
             few = len(field.states) <= MOST_STATES and not field.inputs
@@ -82,12 +83,12 @@ class LinearForms:
         return bool(TAYLOR.problem) or fast > max(FAST, SHARE * len(problem.segment.times))
 
     def solution(self, problem: Integration) -> SegmentSolution | None:
-        """Return the solution of a segment; None where another engine has to integrate it."""
+        """Return the solution of a segment; None if another engine has to integrate it."""
         form = self.closed(problem.field, problem.pattern)
         return None if form is None else form.integrate(problem.segment, problem.initial)
 
     def step_by_step(self, problem: Integration) -> SegmentSolution | None:
-        """Return the solution of a segment of many parts or outputs; None where there are few."""
+        """Return the solution of a segment with many parts or outputs; None if there are few."""
         field, outputs = problem.field, len(problem.segment.times)
         parts, absent = len(problem.segment.polynomials), bool(TAYLOR.problem)
         values = len(field.states) * (1 + problem.pattern.directions)
@@ -122,7 +123,7 @@ class LinearForms:
 def seem_linear(field: VectorField) -> bool:
     """Return whether equations without inputs are linear in the states at random points.
 
-    It takes a few evaluations, where the coefficients take CasADi.
+    This needs a few evaluations, whereas the coefficients need CasADi.
     """
     if field.algebraic or not field.smooth:
         return False

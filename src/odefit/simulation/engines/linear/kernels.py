@@ -1,9 +1,9 @@
-"""Compiled recursions through many steps of linear equations, from the series of each step.
+"""Compiled loops over many steps of linear equations, each solved by a power series.
 
-In a step of length h the inputs are polynomials of the time since its beginning. The series of
-the states and their sensitivities then follow from the coefficients of the equations, order by
-order, and end where their terms are below rounding. Loops stand in place of operations on whole
-arrays, which take several times as long to compile.
+In a step of length h the inputs are polynomials of the time since its beginning. The series of the
+states and their sensitivities then follow from the coefficients of the equations, order by order,
+and end when their terms are below rounding. Loops replace operations on whole arrays, which take
+several times as long to compile.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.simulation.engines.bdf.compiling import called_from_python, compiled
 
 REACH = 1.0
-"""Product of the rate and the length of the longest step that is taken by one series."""
+"""Largest product of rate and step length for a single series."""
 
-MOST_TERMS = 48  # orders of a series after which it is given up
+MOST_TERMS = 48  # largest order of a series before it is given up
 BELOW_ROUNDING = 1e-17  # size of the last terms, relative to the largest one
 
 
@@ -98,10 +98,10 @@ def by_series(
     out_sensitivities: Array,
     follow: bool,
 ) -> bool:
-    """Go through steps; write the values at the ends of those that have a row.
+    """Take all steps; write the values at the ends of those that have a row.
 
-    Steps `follow` each other, or else each of them begins with the given values. `one` is what
-    terms without state and input are multiplied by. False is returned where a series does not end.
+    Steps `follow` each other, or else each begins with the given values. `one` is the factor of
+    terms without state and input. Returns False if a series does not end.
     """
     n, m = sensitivities.shape
     powers = polynomials.shape[2]
@@ -162,11 +162,11 @@ def by_transitions(
     out: Array,
     out_sensitivities: Array,
 ) -> None:
-    """Go through steps; write the values at the ends of those that have a row.
+    """Take all steps; write the values at the ends of those that have a row.
 
     The transitions have the shapes (c, n, n + w) and (c, n, n + w, m); `acts`, shape (n, n + w),
-    says which of their entries may not be zero. What they multiply are the states, and what is
-    `input_terms` for each step, shape (k, w).
+    marks the entries that may be nonzero. They multiply the states and the `input_terms` of each
+    step, shape (k, w).
     """
     n, columns, m = along.shape[1:]
     x, s = np.empty((2, n)), np.empty((2, n, m))

@@ -1,7 +1,7 @@
 """Linear equations step by step: from knot to knot of the inputs, and from output to output.
 
-An input with thousands of knots has as many parts, each of which an engine would begin anew. Where
-the equations are linear in the states, a compiled loop goes through all of them
+An input with thousands of knots makes as many parts, and an engine would restart at each. If the
+equations are linear in the states, a compiled loop covers all of them
 (:mod:`odefit.simulation.engines.linear.kernels`), by the series of each step. Steps of equal length
 h have the same transition,
 
@@ -40,7 +40,7 @@ SWEEPS = 12  # improvements of the bound of the rate
 
 
 class Plan(NamedTuple):
-    """The way through the steps of a segment, and its time in ns."""
+    """The steps of a segment with their classes, and the predicted time in ns."""
 
     shared: bool  # whether steps of equal length share a transition
     time: float
@@ -55,8 +55,8 @@ class Recursion:
     def integrate(self, problem: Integration, most: float) -> SegmentSolution | None:
         """Return states and sensitivities at the segment's times.
 
-        None is returned where another engine has to integrate: where this takes more than `most`
-        nanoseconds, or ends in values that are not finite.
+        Returns None if another engine has to integrate, because this would take more than `most`
+        nanoseconds or gives values that are not finite.
         """
         initial, steps = problem.initial, problem.segment.steps
         with np.errstate(all="ignore"):
@@ -89,9 +89,10 @@ class Recursion:
         return Coefficients(*places, values, along, np.asarray(along.any(axis=1)))
 
     def _rate(self, coefficients: Coefficients, steps: Steps) -> float:
-        """Return a bound of the eigenvalues of A, infinite where values are not finite.
+        """Return a bound of the eigenvalues of A, infinite if values are not finite.
 
-        It is that of Collatz and Wielandt for the magnitudes of A, whatever the units of states.
+        It is the bound of Collatz and Wielandt for the magnitudes of A, which does not depend on
+        the units of states.
         """
         values, along = coefficients.values, coefficients.along
         if not all(np.isfinite(part).all() for part in (values, along, steps.sizes)):
@@ -135,7 +136,7 @@ class Recursion:
         steps: Steps,
         values: tuple[Array, Array, Array, Array],
     ) -> bool:
-        """Go through the steps by their transitions; return False where a series does not end."""
+        """Take the steps by their transitions; return False if a series does not end."""
         count, inputs, powers = steps.polynomials.shape
         n, m, columns = self._equations.states, self._directions, self._columns(steps)
         lengths, classes = steps.lengths, len(steps.lengths)

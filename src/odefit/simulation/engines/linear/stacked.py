@@ -1,7 +1,7 @@
 """Closed forms of linear equations with several matrices at once.
 
 They are those of :mod:`odefit.simulation.engines.linear.closed_form`, with arrays whose first axis
-is the number of a matrix. What is computed for a matrix does not depend on the others.
+is the number of a matrix. The results for a matrix do not depend on the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from odefit.simulation.engines.linear.closed_form import (
 class Functions(NamedTuple):
     """Functions of the eigenvalues at times, and their divided differences over pairs.
 
-    g and its differences are missing where the equations have no b.
+    g and its differences are missing if the equations have no b.
     """
 
     exponentials: Complex  # shape (c, k, n)
@@ -51,7 +51,7 @@ class Coefficients(NamedTuple):
 
     @property
     def finite(self) -> BoolArray:
-        """True for each matrix whose numbers are all finite, shape (c,)."""
+        """True for each matrix with finite numbers alone, shape (c,)."""
         sums = [np.abs(each).reshape(len(each), -1).sum(axis=1) for each in self]
         return np.asarray(np.isfinite(sum(sums)))
 
@@ -140,6 +140,6 @@ class Stacked(NamedTuple):
         lost = (magnitudes[:, None] @ np.abs(y)[..., None])[..., 0].max(axis=1)
         lost_along = magnitudes @ np.abs(r).max(axis=1)
         enough = np.maximum(MOST_LOST * size[..., None], MOST_LOST**2 * size_along)
-        # Comparisons with what is not finite are false.
+        # Comparisons with NaN are false.
         good = (lost <= MOST_LOST * size).all(axis=1) & (lost_along <= enough).all(axis=(1, 2))
         return states, along, good

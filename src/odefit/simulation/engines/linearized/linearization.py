@@ -27,7 +27,7 @@ class LinearizedField:
         return LinearizedField(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
     def where(self, chosen: BoolArray, other: LinearizedField) -> LinearizedField:
-        """Return these linearisations for the chosen trajectories, the others' for the rest."""
+        """Return these linearisations for the chosen trajectories, `other` ones for the rest."""
         return LinearizedField(
             *(where(chosen, getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
         )
