@@ -156,7 +156,7 @@ def _solved(method: Algebraic, problem: Problem, errors: _Errors, promised: int)
 
 
 def _before(method: Algebraic, problem: Problem, errors: _Errors, promised: int) -> dict[str, Any]:
-    """Return the estimate without polishing; a refusal is reported by the fit with it."""
+    """Return the error without polishing; the fit with polishing reports a refusal."""
     try:
         estimate = method.solve(problem, Control(jobs=1))
     except InputError:
