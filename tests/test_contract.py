@@ -216,7 +216,7 @@ def test_every_option_and_every_public_name_is_what_it_was(name: str) -> None:
     assert not [*map(str, golden.changes(golden.GOLDEN / name))], golden.REMEDY
 
 
-def test_every_option_stands_on_the_page_of_commands_below_its_command() -> None:
+def test_the_page_of_commands_lists_every_option_below_its_command() -> None:
     page = reference_pages.commands_page()
     commands = golden.written(golden.GOLDEN / "command_line.json")["commands"]
     for command, arguments in commands.items():
@@ -229,7 +229,7 @@ def test_every_option_stands_on_the_page_of_commands_below_its_command() -> None
                 assert any(set(names) <= set(re.split(r"[, ]+", head)) for head in heads), names
 
 
-def test_the_exit_statuses_stand_on_the_page_of_the_command_line() -> None:
+def test_the_page_of_the_command_line_lists_the_exit_statuses() -> None:
     page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
     statuses = golden.written(golden.GOLDEN / "command_line.json")["exit statuses"]
     assert all(f"| {status} |" in page for status in statuses.values())

@@ -51,7 +51,7 @@ def test_complex_ones_count_as_found() -> None:
     assert "within the bounds" not in sentence
 
 
-def test_one_that_was_not_found_shows() -> None:
+def test_a_missing_solution_shows_in_the_counts() -> None:
     found = assess_completeness(replace(TWO, found=1, real=1, lost=1), 1)
     assert found is not None
     assert (found.possible, found.found) == (2, 1)
@@ -59,7 +59,7 @@ def test_one_that_was_not_found_shows() -> None:
 
 @pytest.mark.parametrize("counted", [replace(ONE, known=False), replace(TWO, known=False)])
 @pytest.mark.parametrize("lost", [0, 3])
-def test_without_a_count_no_more_is_claimed_than_was_seen(counted: Completeness, lost: int) -> None:
+def test_without_a_count_only_found_solutions_are_claimed(counted: Completeness, lost: int) -> None:
     sentence = said(replace(counted, lost=lost))
     assert "admit" not in sentence
     assert "one solution was found" in sentence or "2 solutions were found" in sentence
@@ -89,11 +89,11 @@ def test_a_doubt_that_matters_is_reported(doubt: float) -> None:
     assert f"about {doubt:.0e}" in said(replace(ONE, doubt=doubt))
 
 
-def test_a_doubt_that_does_not_is_not() -> None:
+def test_a_doubt_without_consequence_is_not_reported() -> None:
     assert "probability" not in said(replace(ONE, doubt=1e-12))
 
 
-def test_of_many_solutions_outside_the_bounds_five_are_listed() -> None:
+def test_five_of_many_solutions_outside_the_bounds_are_listed() -> None:
     outside = tuple({f"k[{i}]": float(i)} for i in range(1, 33))
     found = assess_completeness(Completeness(33, 33, real=33, outside=outside), 1)
     assert found is not None

@@ -21,7 +21,7 @@ def read(nodes: Nodes, gap: float) -> Continuity:
     return found
 
 
-def test_of_a_single_integration_there_is_nothing_to_say() -> None:
+def test_a_single_integration_is_not_mentioned() -> None:
     assert assess_continuity(None, 0.0) is None
     assert assess_continuity(None, 1.0) is None
 

@@ -86,7 +86,7 @@ def test_no_other_certificate_proves_it(fields: dict[str, Any]) -> None:
     assert local(line(), best(line()), certified(1e-3, **fields)).sentence.endswith(UNPROVED)
 
 
-def test_in_a_box_of_its_own_the_answer_is_the_best() -> None:
+def test_the_answer_in_its_own_box_is_the_best() -> None:
     inside = certified(1e-3, assumed={"b": (0.0, 6.0)})
     assert UNPROVED not in local(line(), best(line()), inside).sentence
 

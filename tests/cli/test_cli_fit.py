@@ -73,7 +73,7 @@ def test_the_json_holds_what_the_design_says(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_certificate_can_be_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_certificate_can_be_requested(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where there is none, the fit is there all the same, and says why."""
     assert run("fit", "decay.toml", "--certify") == 0
     assert "No certificate: global optimisation needs finite bounds" in " ".join(
@@ -118,7 +118,7 @@ def test_a_report_is_written_and_announced_on_standard_error(
     assert capsys.readouterr().err == "report: report.html\n"
 
 
-def test_one_start_of_single_shooting_may_be_asked_for(
+def test_one_start_of_single_shooting_can_be_chosen(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("fit", "decay.toml", "--method", "single-shooting", "--json", "r.json") == 0
@@ -212,7 +212,7 @@ def test_tables_and_reports_are_written_by_their_names(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_confidence_region_can_be_asked_for(
+def test_a_confidence_region_can_be_requested(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (folder / "decay.toml").read_text(encoding="utf-8")

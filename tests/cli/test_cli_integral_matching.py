@@ -11,9 +11,7 @@ import pytest
 from tests.cli.commands import DECAY, refused, run
 
 
-def test_integral_matching_may_be_asked_for(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_integral_matching_can_be_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     times = np.linspace(0.0, 4.0, 21)
     rows = "".join(f"{t:g},{2 * np.exp(-0.7 * t):.6f}\n" for t in times)
     (folder / "data.csv").write_text("t,y\n" + rows, encoding="utf-8")

@@ -50,7 +50,7 @@ def cases(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str, type[Except
         for i, case in enumerate(cases(REPORT | PRINTED))
     ],
 )
-def test_whatever_fails_after_the_fit_the_json_is_there(
+def test_the_json_survives_failures_after_the_fit(
     module: str,
     name: str,
     kind: type[Exception],

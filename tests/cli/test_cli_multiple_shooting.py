@@ -14,7 +14,7 @@ import odefit
 from tests.cli.commands import refused, run
 
 
-def test_multiple_shooting_may_be_asked_for_with_its_options(
+def test_multiple_shooting_can_be_chosen_with_its_options(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = "--method multiple-shooting --nodes 3 --integrator heyoka --starts 1 --json r.json"

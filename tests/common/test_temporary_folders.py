@@ -62,7 +62,7 @@ def test_a_signal_removes_it(place: Path) -> None:
 
 
 @LINUX
-def test_what_a_killed_process_has_left_goes_with_the_next_folder_of_any_purpose(
+def test_the_next_folder_of_any_purpose_removes_that_of_a_killed_process(
     place: Path,
 ) -> None:
     left = _ended(place, signal.SIGKILL)

@@ -82,7 +82,7 @@ def test_measurements_that_exist_count() -> None:
 
 
 @pytest.mark.slow
-def test_limits_hold() -> None:
+def test_designs_keep_their_limits() -> None:
     found = odefit.design(box_lucas(), RATES, times=(0, 20), count=6, replicates=1, spacing=0.5)
     times = found.times
     assert isinstance(times, list)

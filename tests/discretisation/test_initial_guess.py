@@ -79,7 +79,7 @@ def test_values_before_the_first_and_after_the_last_measurement_are_those() -> N
     assert guess_from_data(d, np.ones(2))[:, 0].tolist() == [5.0, 5.0, 3.0, 3.0, 3.0]
 
 
-def test_of_measurements_at_one_time_a_line_goes_through_one() -> None:
+def test_the_line_passes_one_of_several_measurements_at_a_time() -> None:
     data = {"t": [0.0, 1.0, 1.0, 2.0], "x": [4.0, 3.0, 2.0, 1.0]}
     d = discretised(Problem(Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": {}}), 2)
     assert guess_from_data(d, np.ones(2))[:, 0].tolist() == [4.0, 3.0, 1.0]

@@ -129,7 +129,7 @@ def test_sizes_do_not_depend_on_guesses() -> None:
     assert found[0].objective == found[1].objective
 
 
-def test_without_scales_everything_is_as_it_is() -> None:
+def test_without_scales_nothing_changes() -> None:
     problem, _ = CASES[next(iter(CASES))]()
     none = Scales.none(discretised(problem))
     assert set(none.values.ravel()) | set(none.unknowns) | set(none.rows) == {1.0}

@@ -415,5 +415,5 @@ def test_a_start_that_does_not_exist_is_refused(scheme: type[AdamsMoulton | Simp
         scheme("euler")  # type: ignore[arg-type]
 
 
-def test_every_scheme_has_a_name_of_its_own() -> None:
+def test_every_scheme_has_a_unique_name() -> None:
     assert len({s.name for s in SCHEMES.values()}) == len(SCHEMES) == 7

@@ -103,7 +103,9 @@ def test_solutions_are_inside(
 
 
 @pytest.mark.slow
-def test_it_knows_what_steps_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_affine_map_encloses_stiff_rates_that_short_steps_cannot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Rates up to one, twenty hours apart: no number of short steps gets there."""
     problem = library.load("alpha-pinene")
     lower = np.array([[5e-5, 2e-5, 0.5, 0.7, 0.9], [5e-5, 2e-5, 2e-5, 2e-4, 4e-5]])
@@ -157,7 +159,7 @@ def test_one_box_does_not_depend_on_the_others() -> None:
     assert np.isfinite(together.remainder[:, :2]).all()
 
 
-def test_only_what_is_linear_and_the_same_at_all_times() -> None:
+def test_nonlinear_or_time_dependent_equations_have_no_affine_map() -> None:
     for ode, states in (({"x": "-k*x^2"}, 1), ({"x": "-k*x*t"}, 1), ({"x": "k*t"}, 1)):
         problem = Problem(Model(ode=ode), {"t": [1.0], "x": [1.0]}, {"k": {}}, {"x": 1.0}, t0=1.0)
         system = System(problem, problem.conditions[0])
@@ -166,13 +168,13 @@ def test_only_what_is_linear_and_the_same_at_all_times() -> None:
         assert found is None
 
 
-def test_a_common_common_step() -> None:
+def test_a_common_step_divides_all_steps() -> None:
     assert _common_step([Fraction(1230), Fraction(1830), Fraction(3600)]) == 30
     odd = [Fraction(0.1), Fraction(0.3) - Fraction(0.1)]
     assert _common_step(odd) == min(odd)
 
 
-def test_bases() -> None:
+def test_bases_are_eigenvectors_or_the_identity() -> None:
     """Also where there are no good eigenvectors."""
     rng = np.random.default_rng(5)
     matrices = rng.normal(size=(40, 3, 3))

@@ -34,7 +34,7 @@ def with_inhomogeneity(matrix: Array, first: Array, steady: Array) -> tuple[Arra
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("norm", [0.0, 1e-3, 0.5, 3.0, 7.9])
-def test_exponentials(size: int, norm: float) -> None:
+def test_exponential_sums_bound_the_true_values(size: int, norm: float) -> None:
     rng = np.random.default_rng(size)
     matrix = rng.uniform(0, 1, (4, size, size))
     matrix *= norm / matrix.sum(axis=2).max(axis=1)[:, None, None]
@@ -255,7 +255,7 @@ def test_coordinates_in_frames_that_are_not_quite_orthogonal(skew: float) -> Non
                 assert abs(true[i]) <= mpmath.mpf(float(bound[b, i])) + max(rounding, 0)
 
 
-def test_frames_of_no_direction() -> None:
+def test_a_frame_without_direction_has_an_infinite_bound() -> None:
     bound = in_frame_coordinates(np.zeros((1, 2, 2)), np.ones((1, 2)))
     assert np.isinf(bound).all()
 

@@ -225,7 +225,7 @@ def test_events_with_kinks_are_refused() -> None:
             Enclosure(decay([Event((1.0,), assign)]))
 
 
-def test_groups_of_states() -> None:
+def test_states_are_grouped_by_dependence() -> None:
     problem = Problem(
         Model(ode={"c": "b*c", "a": "-k*a", "b": "a - d*b", "d": "b"}),
         {"t": DATA["t"], "c": DATA["x"]},
@@ -244,7 +244,7 @@ def influence(problem: Problem, **observables: str) -> list[list[float]]:
     return found
 
 
-def test_which_unknowns_act() -> None:
+def test_influence_lists_the_unknowns_that_act() -> None:
     problem = Problem(
         Model(ode={"x": "-k*x", "z": "-m*z"}, observables={"y": "x*s"}),
         {"t": DATA["t"], "y": DATA["x"]},

@@ -337,7 +337,7 @@ def test_levels_differ_in_the_size_of_the_noise_alone() -> None:
     np.testing.assert_allclose(errors[0], errors[2], rtol=1e-6, atol=1e-8)
 
 
-def test_draws_differ() -> None:
+def test_draws_have_different_true_values() -> None:
     first, second = (tuple(dense_problem("goodwin", 0.0, d)[1].values()) for d in (0, 1))
     assert not set(first) & set(second)
 

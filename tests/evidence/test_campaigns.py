@@ -19,7 +19,7 @@ from odefit.common.errors import InputError
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_tasks_are_json_with_a_key_of_their_own(name: str) -> None:
+def test_tasks_are_json_with_a_unique_key(name: str) -> None:
     one = campaign(name)
     tasks = one.tasks()
     if any(option.name == "folder" for option in one.options) and not tasks:

@@ -106,7 +106,7 @@ def test_noisy_problems_are_within_a_factor_of_the_reference() -> None:
         assert not np.allclose(first.values, exact.values)
 
 
-def test_every_task_has_a_key_of_its_own_and_its_limit_in_it() -> None:
+def test_every_task_has_a_unique_key_with_its_limit() -> None:
     short = campaign("global").with_options({"seconds": "5"}).tasks()
     tasks = [*campaign("global").tasks(), *short]
     assert len({t["key"] for t in tasks}) == len(tasks)

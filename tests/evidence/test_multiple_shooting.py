@@ -92,7 +92,7 @@ def test_rikitake_has_a_hundred_fits_for_each_number_of_nodes_on_the_same_times(
         assert sorted(t["first"] for t in mine) == [0, 50]
 
 
-def test_every_task_has_a_key_of_its_own_that_tells_the_number_of_realizations() -> None:
+def test_every_task_has_a_unique_key_with_the_number_of_realizations() -> None:
     short = campaign("multiple-shooting").with_options({"realizations": "5", "batches": "2"})
     keys = [t["key"] for setting in (campaign("multiple-shooting"), short) for t in setting.tasks()]
     assert len(set(keys)) == len(keys)
@@ -211,7 +211,7 @@ def test_honest_standard_errors_have_a_ratio_of_one_and_no_bias() -> None:
     assert table["sd of averages"].mean() == pytest.approx(0.005, rel=0.5)
 
 
-def test_only_what_converged_is_averaged() -> None:
+def test_only_converged_fits_are_averaged() -> None:
     task = fits_task("rikitake", "data", realizations=20)
     good, bad = record(task), record(fits_task("rikitake", "data", realizations=20, first=20))
     assert bad.result is not None

@@ -55,7 +55,7 @@ def test_published_values_are_found(name: str) -> None:
     assert compared(name, 1, 30.0)["wrong"] == []
 
 
-def test_terms_that_are_alike_may_be_exchanged() -> None:
+def test_equal_terms_may_be_exchanged() -> None:
     estimates, errors = published("Lanczos3")
     other = {"b1": "b5", "b2": "b6", "b5": "b1", "b6": "b2"}
     keys = [other.get(k, k) for k in estimates]

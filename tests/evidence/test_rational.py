@@ -71,7 +71,7 @@ def test_true_values_are_the_papers(model: str, number: int) -> None:
     assert truth(model, number) == {**known.parameters, **known.initial}
 
 
-def test_every_set_has_true_values_of_its_own() -> None:
+def test_every_set_has_its_own_true_values() -> None:
     for model in MODELS:
         sets = [tuple(truth(model, i).values()) for i in range(SETS)]
         assert len(set(sets)) == SETS
@@ -335,7 +335,7 @@ def test_a_run_without_an_answer_is_in_the_list() -> None:
     assert not row["complete"]
 
 
-def test_a_figure_a_setting() -> None:
+def test_each_setting_has_a_figure() -> None:
     tasks = [run_task(m, 0, noise, 21, INTERVAL) for noise in (0.0, 1e-4) for m in MODELS[:3]]
     figures = rational_figures([record(t) for t in tasks])
     assert list(figures) == ["figure-noise-0-21-points", "figure-noise-0.0001-21-points"]

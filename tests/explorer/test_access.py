@@ -74,7 +74,7 @@ def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_can_use() -
     assert 'url=./"' in answer.text
 
 
-def test_with_the_cookie_everything_is_there() -> None:
+def test_the_cookie_gives_access_to_everything() -> None:
     inside = client(guarded())
     assert "<title>odefit explore</title>" in inside.get("/").text
     for path in STATIC.iterdir():

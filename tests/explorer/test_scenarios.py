@@ -113,7 +113,7 @@ def test_a_dose_with_a_parameter_in_it_has_a_factor_and_one_at_an_unknown_time_n
     assert found == pytest.approx(np.exp(-1.0) + 15 * np.exp(-0.8), rel=1e-7)
 
 
-def test_of_doses_by_the_hundred_the_first_are_listed() -> None:
+def test_a_list_of_hundreds_of_doses_has_the_first() -> None:
     many = {
         "TIME": [*np.arange(100.0), 100.0],
         "AMT": [*np.full(100, 10.0), None],

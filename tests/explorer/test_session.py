@@ -355,7 +355,7 @@ def test_a_file_that_has_become_no_problem_meanwhile_is_refused(tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_of_thousands_of_measurements_the_page_gets_those_that_can_be_told_apart() -> None:
+def test_the_page_gets_the_distinguishable_ones_of_thousands_of_measurements() -> None:
     result = examples.dense()
     session = Session(result.problem, result)
     (experiment,) = session.description()["experiments"]

@@ -72,7 +72,7 @@ def test_a_name_without_influence_keeps_a_derivative_of_zero(
     assert {n: float(v) for n, v in partials.items()} == expected
 
 
-def test_of_equal_arguments_the_first_is_chosen() -> None:
+def test_the_first_of_equal_arguments_is_chosen() -> None:
     both = {"x": np.float64(1.0), "y": np.float64(1.0)}
     _, partials = Gradient(parse("min(x, y) + 10*max(x, y)"), "xy")(both)
     assert partials == {"x": 11.0, "y": 0.0}

@@ -52,7 +52,7 @@ def test_residuals_of_zero_leave_no_standard_errors_of_zero() -> None:
 
 
 @pytest.mark.parametrize("value", [3.0, 0.0])
-def test_values_that_are_all_alike_are_pointed_out(value: float) -> None:
+def test_equal_values_are_reported(value: float) -> None:
     (warning,) = problem(np.full(6, value)).warnings
     assert f"[observables]: x: all 6 values are {value:g}; constant data determine" in warning
     assert problem([3.0, 3.0, 3.0, 3.0, 3.0, 3.1]).warnings == ()

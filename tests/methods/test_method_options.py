@@ -79,7 +79,7 @@ def test_parts_of_methods_are_named_by_their_class() -> None:
         ("hits", "--set: expected OPTION=VALUE such as method=10, got 'hits'"),
     ],
 )
-def test_mistakes_are_reported_with_what_there_is(text: str, words: str) -> None:
+def test_mistakes_are_reported_with_the_valid_choices(text: str, words: str) -> None:
     with pytest.raises(InputError) as caught:
         settings("multi-start", [text])
     assert words in str(caught.value)

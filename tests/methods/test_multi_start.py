@@ -330,7 +330,7 @@ class TestSearchTolerance:
             Problem(Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": 1.0}, noise=given)
         )
 
-    def test_large_noise_leaves_it_as_it_is(self) -> None:
+    def test_large_noise_leaves_the_tolerance_unchanged(self) -> None:
         assert self.of(0.1, 0.0) == SEARCH_TOLERANCE
         assert self.of(None, 0.1) == SEARCH_TOLERANCE
 

@@ -43,7 +43,7 @@ def test_tables_have_the_dates_of_their_times(result: odefit.Result) -> None:
         assert list(table.columns).index("date") == list(table.columns).index("t") + 1
 
 
-def test_predictions_are_asked_for_by_date(result: odefit.Result) -> None:
+def test_predictions_can_be_requested_by_date(result: odefit.Result) -> None:
     later = result.predict(["2024-02-12", "2024-02-05"]).query("kind == 'observable'")
     assert later["t"].tolist() == [35.0, 42.0]
     pd.testing.assert_frame_equal(later, result.predict([35, 42]).query("kind == 'observable'"))

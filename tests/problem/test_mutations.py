@@ -280,7 +280,7 @@ def test_a_mutated_file_is_a_problem_or_an_input_error(
 @pytest.mark.slow
 @MANY
 @given(FILES)
-def test_so_are_many_mutated_files(place: Path, texts: tuple[str, str, str]) -> None:
+def test_many_mutated_files_load_or_are_refused(place: Path, texts: tuple[str, str, str]) -> None:
     loaded_or_refused(place, texts)
 
 
@@ -327,7 +327,7 @@ def test_a_mutated_structure_is_a_problem_or_an_input_error(place: Path, tree: A
 @pytest.mark.slow
 @MANY
 @given(st.one_of(*map(mutated_tree, TREES)))
-def test_so_are_many_mutated_structures(place: Path, tree: Any) -> None:
+def test_many_mutated_structures_load_or_are_refused(place: Path, tree: Any) -> None:
     made_or_refused(place, tree)
 
 

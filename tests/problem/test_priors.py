@@ -278,7 +278,7 @@ def test_bounds_keep_to_where_the_density_is_not_zero() -> None:
         decay(k={"guess": 9.0, "prior": prior("uniform")})
 
 
-def test_locations_are_drawn_anew_and_families_without_one_stay() -> None:
+def test_locations_are_drawn_again_and_families_without_one_stay() -> None:
     random = np.random.default_rng(1)
     drawn = [prior("laplace", on="log").drawn(10.0, random).location for _ in range(4000)]
     assert np.median(np.array(drawn, dtype=float)) == pytest.approx(math.log(10.0), abs=0.3)

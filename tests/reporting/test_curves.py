@@ -187,7 +187,7 @@ def test_a_single_time_is_enough() -> None:
     result.plot_fit().draw_without_rendering()
 
 
-def test_of_many_points_those_are_drawn_that_make_the_line_look_as_it_does() -> None:
+def test_a_line_of_many_points_is_drawn_by_those_that_shape_it() -> None:
     times = np.linspace(0.0, 10.0, 50_000)
     values = np.sin(40.0 * times)
     values[31_234], values[777] = 5.0, -7.0  # peaks of a single point

@@ -205,7 +205,7 @@ def test_one_experiment_or_some_observables_can_be_shown_alone() -> None:
     assert "nothing" in result.plot_fit(observables=[]).axes[0].texts[0].get_text()
 
 
-def test_starts_that_end_alike_are_a_flat_line() -> None:
+def test_equal_ends_of_starts_are_a_flat_line() -> None:
     result = RESULTS["alpha-pinene"]
     same = [
         Start(i, s.start, s.vector, 19.872166934 * (1 + 1e-12 * i), Status.CONVERGED, "", 1, 0.1)
@@ -244,7 +244,7 @@ def test_cells_between_two_unknowns_show_their_correlation() -> None:
 
 
 @pytest.mark.slow
-def test_a_drawing_for_the_page_has_no_colours_or_ids_of_its_own() -> None:
+def test_a_drawing_takes_colours_and_ids_from_the_page() -> None:
     drawn = drawing(fit.plot_fit(RESULTS["alpha-pinene"]), "one", "A <title>")
     assert 'id="one-' in drawn.content
     assert "figure_1" not in drawn.content

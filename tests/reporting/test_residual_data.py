@@ -130,7 +130,7 @@ def test_counts_have_deviance_residuals_and_normal_ones_beside_them() -> None:
     np.testing.assert_array_equal(found.normal, again)
 
 
-def test_residuals_without_known_noise_are_in_standard_deviations_of_their_own() -> None:
+def test_residuals_without_known_noise_are_in_their_own_standard_deviations() -> None:
     problem = examples.alpha_pinene_problem()
     result = examples.alpha_pinene()
     assert result.uncertainty is not None

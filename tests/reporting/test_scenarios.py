@@ -74,7 +74,7 @@ def test_other_bands_agree_with_linear_ones_where_the_model_is_nearly_linear(
     assert widths[1] == pytest.approx(widths[0], rel=0.02 if by == "profile" else 0.35)
 
 
-def test_several_runs_stand_in_one_table(result: Result) -> None:
+def test_one_table_holds_several_runs(result: Result) -> None:
     table = result.predict([1.0], experiment=["u = 1", STEP])
     assert table["experiment"].tolist() == ["u = 1", "step"]
 

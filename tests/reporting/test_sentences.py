@@ -97,7 +97,7 @@ def test_long_lists_of_names_are_shortened() -> None:
     assert some([f"k{i}" for i in range(20)]).endswith("k7 and 12 more")
 
 
-def test_that_routes_disagree_is_stated_first() -> None:
+def test_a_disagreement_of_routes_is_stated_first() -> None:
     found = verdict(examples.routed())
     assert found.sentences[0].startswith("The routes disagree: A and B")
     assert found.sentences[1].startswith("The objective")

@@ -54,7 +54,7 @@ def test_the_file_is_strict_json_with_the_documented_keys(result: Result, tmp_pa
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_number_by_which_solutions_compare_stands_in_the_file() -> None:
+def test_the_file_has_the_number_that_compares_solutions() -> None:
     """With an estimated noise the weighted squares of all are the number of measurements."""
     result = examples.troubled()
     other = replace(result.best, log_likelihood=-121.0)

@@ -167,7 +167,7 @@ def test_two_inputs_have_their_own_knots() -> None:
         ),
     ],
 )
-def test_time_may_stand_in_the_equations(engine: EngineName, rate: str, area: Any) -> None:
+def test_equations_may_contain_the_time(engine: EngineName, rate: str, area: Any) -> None:
     times = np.array([0.0, 0.5, 1.3, 2.9, 4.0])
     problem = Problem(
         Model(ode={"x": f"k*{rate}"}), {"t": times, "x": np.ones(5)}, {"k": {}}, {"x": 0.0}

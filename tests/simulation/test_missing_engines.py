@@ -61,7 +61,7 @@ def test_and_says_so_with_the_remedy(
         ("henon-heiles", (1,)),
     ],
 )
-def test_without_heyoka_sensitive_trajectories_are_fitted_all_the_same(
+def test_sensitive_trajectories_are_fitted_without_heyoka(
     name: str, seeds: tuple[int, ...]
 ) -> None:
     """The values that the data, which have no noise, were made with."""
@@ -84,7 +84,7 @@ def test_without_heyoka_sensitive_trajectories_are_fitted_all_the_same(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rational-hiv", "rational-crauste"])
-def test_nor_does_the_coarse_search_of_the_stiff_engine_end_at_wrong_values(name: str) -> None:
+def test_the_coarse_search_of_the_stiff_engine_ends_at_right_values(name: str) -> None:
     """Which leave residuals of 1e-4 of the data, as large as its errors."""
     code = (
         "from odefit.simulation.engines import engines\n"
@@ -143,7 +143,7 @@ def test_an_engine_that_is_asked_for_and_missing_is_refused(engine: str, package
 
 
 @pytest.mark.slow
-def test_without_casadi_what_is_smooth_is_fitted_and_what_has_kinks_is_refused() -> None:
+def test_without_casadi_smooth_models_are_fitted_and_kinks_refused() -> None:
     code = STIFF_OR_NOT + (
         "result = odefit.fit(decay('-k*x'))\n"
         "print(result.status.value, len(result.failed_stages))\n"

@@ -95,7 +95,7 @@ def test_a_simulation_that_fails_says_why() -> None:
         simulation_table(problem, {"k": 1.0})
 
 
-def test_several_experiments_stand_below_each_other() -> None:
+def test_a_table_stacks_several_experiments() -> None:
     data = {"t": [0.0, 1.0], "x": [1.0, 0.5]}
     problem = Problem(
         Model(ode={"x": "-k*x"}),

@@ -300,7 +300,7 @@ def test_an_experiment_that_repeats_another_is_examined_once() -> None:
         ),
     ],
 )
-def test_functions_that_are_not_rational(
+def test_functions_that_are_not_rational_have_a_status(
     rate: str, parameters: str, expected: dict[str, str]
 ) -> None:
     model = problem({"x": f"-({rate})"}, {"y": "x"}, parameters.split())

@@ -58,7 +58,7 @@ def test_two_hidden_states_take_two_sums() -> None:
         {"x": "-max(x - 20, 0)", "y": "a*x"},  # a kink that no random point sees
     ],
 )
-def test_where_there_is_no_such_sum(ode: Mapping[str, str]) -> None:
+def test_models_without_an_invariant_sum_return_none(ode: Mapping[str, str]) -> None:
     model = Model(ode=ode, observables={"y": "y"})
     assert invariants(problem(ode, {"y": "y"}, sorted(model.parameters)), ["x"]) is None
 

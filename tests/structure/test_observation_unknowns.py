@@ -61,7 +61,7 @@ def test_unknowns_of_trajectories_are_not_eliminated() -> None:
     assert found(problem) == (set(), set(), {})
 
 
-def test_of_a_product_of_unknowns_one_is_eliminated() -> None:
+def test_a_product_of_unknowns_loses_one_by_elimination() -> None:
     linear, _, _ = found(decay({"y": "s*(x + b)"}, s={}, b={}))
     assert len(linear) == 1
 
@@ -112,7 +112,7 @@ def test_a_sum_of_noises_has_no_explicit_optimum() -> None:
     assert found(problem) == (set(), set(), {})
 
 
-def test_of_a_product_of_standard_deviations_one_is_eliminated() -> None:
+def test_a_product_of_standard_deviations_loses_one_by_elimination() -> None:
     _, _, deviations = found(decay({"y": "x"}, {"y": {"sd": "a*b"}}, a={}, b={}))
     assert len(deviations) == 1
 

@@ -50,7 +50,7 @@ def test_a_fit_well_below_the_curve_refutes_its_limit() -> None:
     assert "below that of the curve by 1.25" in found.reason
 
 
-def test_of_several_fits_below_the_curve_the_closest_to_the_estimate_is_reported() -> None:
+def test_the_closest_of_several_fits_below_the_curve_is_reported() -> None:
     # A curve that is traced from there outwards reaches all the others.
     at, deviances = np.array([1.9, 1.4, 1.6, 0.8]), np.array([1.0, 1.2, 0.1, 0.6])
     found = refutation(SIDE, 1, 0.0, LIMIT, at, deviances, ["a", "b", "c", "d"], False)

@@ -258,7 +258,7 @@ def test_a_point_above_a_cubic_that_is_too_low_is_added_to_its_curve() -> None:
     assert with_points(best, {task: steep, point: there})[task].at.tolist()[-1] == at[0]
 
 
-def test_points_are_asked_for_on_both_sides_of_a_kink() -> None:
+def test_both_sides_of_a_kink_get_points() -> None:
     best, task, known = crossing()
     low, high = passages(best, [task], known)
     kink = first(best) + 1 / 3  # 4 x^2 = (x - 1)^2

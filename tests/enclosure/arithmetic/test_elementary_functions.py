@@ -265,7 +265,7 @@ def test_nothing_is_known_of_what_is_not_known(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["exp", "sinh", "cosh", "tanh", "sin", "cos", "atan", "2^x"])
-def test_huge_arguments(name: str) -> None:
+def test_huge_arguments_are_enclosed(name: str) -> None:
     rng = np.random.default_rng(0)
     expression, other = FUNCTIONS[name][0], TaylorModel.constant(ONE, np.full(1, OTHER))
     for middle, width in product([-1e308, -800.0, 800.0, 1e5, 1e308], [0.0, 1e-3, 1.0]):
@@ -355,7 +355,7 @@ def test_boxes_do_not_mix(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_derivatives(name: str) -> None:
+def test_derivatives_on_the_tape_hold_the_true_values(name: str) -> None:
     """On the tape, against differences of many digits."""
     expression = FUNCTIONS[name][0]
     tape, term = recorded(expression)

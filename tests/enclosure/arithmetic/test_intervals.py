@@ -91,7 +91,7 @@ def test_signs_are_exact() -> None:
     assert ((none * zero).low[0], (none * zero).high[0]) == (0.0, 0.0)
 
 
-def test_nothing_is_made_of_nothing() -> None:
+def test_operations_without_a_number_give_anything() -> None:
     anything, one = Interval.anything(1), Interval(np.ones(1), np.ones(1))
     none = Interval(np.zeros(1), np.zeros(1))
     with np.errstate(all="ignore"):
@@ -141,7 +141,7 @@ def test_numbers_and_polynomials() -> None:
     assert not np.isfinite(radius[1])
 
 
-def test_a_tape() -> None:
+def test_a_tape_encloses_all_its_terms() -> None:
     tape = Tape()
     x, y = tape.variable("x"), tape.variable("y")
     term = (x - y * x / (y + tape.number(Fraction(1, 3)))) * (x * x)

@@ -255,7 +255,7 @@ def test_numbers_that_are_no_floats(exact: Fraction) -> None:
         assert abs(exact - Fraction(float(found.c[0, 0, 0]))) <= Fraction(float(found.remainder[0]))
 
 
-def test_numbers_that_are() -> None:
+def test_numbers_of_binary_digits_are_exact() -> None:
     assert not TaylorModel.number(Monomials.of(1, 1), Fraction(1, 4), 2).remainder.any()
 
 

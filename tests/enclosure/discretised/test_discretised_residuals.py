@@ -134,7 +134,7 @@ def test_solutions_of_the_equations_are_inside(name: str, scheme: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "scheme"), [(name, "legendre") for name in MODELS])
-def test_elementary_functions(name: str, scheme: str) -> None:
+def test_elementary_functions_are_enclosed_on_a_mesh(name: str, scheme: str) -> None:
     problem, vector = problem_of(name)
     found = checked(problem, scheme, 6, vector, [0.0, 1e-5, 0.03, 0.3], 6)
     assert np.isfinite(found[2].remainder).all()

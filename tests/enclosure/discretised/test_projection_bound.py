@@ -68,7 +68,7 @@ def test_a_jump_of_a_state_is_free() -> None:
 
 
 @pytest.mark.slow
-def test_hiv_proteinase() -> None:
+def test_continuity_raises_the_bound_of_hiv_proteinase() -> None:
     """Continuity between elements counts: without it, the floor was 0.018359."""
     problem = library.load("hiv-proteinase")
     found = DiscretisedEnclosure(problem, Collocation(5, "legendre"), UniformMesh(5), 1).lower_bound

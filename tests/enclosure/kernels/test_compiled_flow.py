@@ -48,7 +48,7 @@ def test_exact_solutions_are_inside(case: str) -> None:
 
 @pytest.mark.parametrize("order", [1, 2, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("degree", [0, 1, 3])
-def test_at_every_order_and_degree(degree: int, order: int) -> None:
+def test_enclosures_hold_at_every_order_and_degree(degree: int, order: int) -> None:
     for case in ("logistic", "a quotient", "the time itself"):
         problem, vector, solution, _ = CASES[case]
         enclosure = Enclosure(problem, degree, order).compiled
@@ -99,7 +99,7 @@ def test_events_change_the_equations() -> None:
 
 
 @pytest.mark.slow
-def test_its_work_is_counted() -> None:
+def test_compiled_work_is_counted() -> None:
     """The same for the same boxes, and less than that of NumPy."""
     enclosure = Enclosure(oscillating())
     lower = np.full((32, 2), 0.9)

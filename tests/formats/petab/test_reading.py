@@ -173,7 +173,7 @@ def test_a_table_with_too_many_rows_is_refused(
         read_petab(write(tmp_path))
 
 
-def test_of_many_conditions_without_measurements_a_few_are_named(tmp_path: Path) -> None:
+def test_a_few_of_many_conditions_without_measurements_are_named(tmp_path: Path) -> None:
     """The names of 190,000 made a note of 1.6 MB, whose printing did not end."""
     more = "".join(f"idle{i}\t{i}\n" for i in range(1000))
     path = write(tmp_path)

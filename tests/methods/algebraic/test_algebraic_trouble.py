@@ -72,7 +72,7 @@ def test_two_times_together_need_lower_derivatives() -> None:
     assert "up to order 4" in refused(prey(TIMES[:4]), points=1)
 
 
-def test_not_measured_is_no_measurement() -> None:
+def test_a_missing_value_is_no_measurement() -> None:
     """NaN in a row, or a column that was never measured."""
     values = np.where(np.arange(len(TIMES)) % 8 == 0, integrated(prey_rhs, [1.2, 0.4])[0], np.nan)
     assert "there are 4" in refused(prey(values=values))

@@ -128,7 +128,7 @@ def test_two_processes_may_write_at_once(empty: Path) -> None:
     assert [p.suffix for p in empty.iterdir()] == [".json"]
 
 
-def test_where_entries_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_sets_the_folder_of_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODEFIT_CACHE", "/somewhere")
     assert storage.cache_folder() == Path("/somewhere")
     monkeypatch.delenv("ODEFIT_CACHE")

@@ -22,7 +22,7 @@ from tests.methods.algebraic.models import LOGISTIC, LOGISTIC_TRUTH, TIMES, logi
         (1e-15, 0.0, 1e-30, True),  # less than integrations can tell
     ],
 )
-def test_residuals_are_explained_by_the_noise_and_by_what_counts_as_none(
+def test_residuals_are_explained_by_the_noise_and_by_negligible_size(
     error: float, sd: float, least: float, expected: bool
 ) -> None:
     values = logistic(1.0) + error * (-1.0) ** np.arange(len(TIMES))

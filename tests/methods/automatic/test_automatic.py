@@ -215,7 +215,7 @@ def test_a_search_that_is_interrupted_returns_the_best_so_far(few: Problem) -> N
     assert "The caller ended the search" in found.message
 
 
-def test_no_time_at_all(few: Problem) -> None:
+def test_without_time_the_answer_is_a_start_value(few: Problem) -> None:
     """The answer is then a start value, and labelled as such."""
     found = solved(few, deadline=0.0)
     assert found.status is Status.TIME_LIMIT

@@ -49,7 +49,7 @@ def test_points_span_more_decades_than_the_usual_ranges_and_keep_to_the_bounds()
         assert decades > np.log10(usual[:, 0].max() / usual[:, 0].min()) + DECADES[0]
 
 
-def test_only_what_has_no_scale_of_its_own_is_looked_for_elsewhere() -> None:
+def test_only_quantities_without_their_own_scale_are_searched_elsewhere() -> None:
     narrow = {"lower": 0.1, "upper": 1.0}
     wide = {"lower": 1e-6, "upper": 1e6, "scale": "log10"}
     assert can_widen(growth())

@@ -195,12 +195,12 @@ class TestStatus:
     ) -> None:
         assert evidence([50.0], EXPLAINED).status(stopped, False) is Status.CONVERGED
 
-    def test_an_interruption(self) -> None:
+    def test_an_interruption_gives_its_status(self) -> None:
         control = Control()
         control.interrupted.set()
         assert evidence([50.0], UNKNOWN).status(control, False) is Status.INTERRUPTED
 
-    def test_nothing_found(self) -> None:
+    def test_no_finite_objective_is_a_failure(self) -> None:
         assert evidence([], UNKNOWN).status(Control(), False) is Status.FAILED
         assert evidence([math.inf], UNKNOWN).status(Control(), False) is Status.FAILED
 

@@ -130,7 +130,7 @@ def test_it_is_left_out_with_few_unknowns() -> None:
     assert "so few unknowns" in found.reason
 
 
-def test_every_second_start_draws_some_unknowns_anew_and_keeps_the_others(eight: Problem) -> None:
+def test_every_second_start_draws_some_unknowns_again_and_keeps_the_others(eight: Problem) -> None:
     forward, base = ForwardMap(eight), np.full(8, 5.0)
     search, projection = IteratedSearch(FINAL, base), VariableProjection(forward)
     counts = set()
@@ -196,7 +196,7 @@ def test_an_attempt_counts_for_all_ends_of_one_valley() -> None:
     assert base_of(bases_of([first, better, other], TOLERANCE), begun, TOLERANCE) is other
 
 
-def test_so_many_ends_are_begun_at() -> None:
+def test_the_number_of_bases_is_limited() -> None:
     ends = [end(k, 1.0 + k, value=k) for k in range(2 * MAX_BASES)]
     assert [base.index for base in bases_of(ends, TOLERANCE)] == list(range(MAX_BASES))
 
@@ -226,14 +226,14 @@ def test_costs_of_one_flat_valley_are_one_place_to_begin_at() -> None:
     assert [base.index for base in bases_of(ends, TOLERANCE)] == [0, 3, 4]
 
 
-def test_it_does_not_begin_at_failures_and_where_trajectories_begin_anew() -> None:
+def test_no_local_search_begins_at_failures_or_where_trajectories_restart() -> None:
     nodes = Nodes((np.zeros(1),), (np.zeros((1, 1)),))
     assert not can_begin_at(end(0, np.inf))
     assert not can_begin_at(replace(end(0, 1.0), nodes=nodes))
     assert can_begin_at(end(0, 1.0))
 
 
-def test_unknowns_without_bounds_are_drawn_anew_like_all_others() -> None:
+def test_unknowns_without_bounds_are_drawn_again_like_all_others() -> None:
     times = np.array([0.0, 1.0, 2.0])
     ode = {"x": "-a*x + b", "y": "-c*y + d*x"}
     data = {"t": times, "x": np.exp(-times), "y": times}

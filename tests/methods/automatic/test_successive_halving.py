@@ -117,7 +117,7 @@ class TestLadder:
         ladder.put(near, 1)
         assert ladder.next_of([near], [], TOLERANCE) == (near, 2), "to a rung where nobody was"
 
-    def test_no_search_begins_at_failures_and_where_trajectories_begin_anew(self) -> None:
+    def test_searches_begin_neither_at_failures_nor_where_trajectories_restart(self) -> None:
         nodes = Nodes((np.zeros(1),), (np.zeros((1, 1)),))
         assert Ladder().next_of([end(0, np.inf)], [end(0, np.inf)], TOLERANCE) is None
         assert Ladder().next_of([replace(end(0, 1.0), nodes=nodes)], [], TOLERANCE) is None
@@ -162,7 +162,7 @@ def test_a_plan_begins_new_searches_until_one_goes_on(eight: Problem) -> None:
     assert (after.base, after.rung) == (settled, LAST)
 
 
-def test_searches_that_go_on_are_no_starts(found: Estimate) -> None:
+def test_continued_searches_are_no_starts(found: Estimate) -> None:
     """Each start counts once, however many rungs it has climbed."""
     begun = sum(r.starts for r in found.routes)
     assert begun < len(found.starts)

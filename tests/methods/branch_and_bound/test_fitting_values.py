@@ -25,7 +25,7 @@ def test_a_union_has_the_same_values_in_disjoint_intervals(parts: list[tuple[int
     assert (joined[1:, 0] > joined[:-1, 1]).all()
 
 
-def test_only_what_reaches_beyond_the_tolerance_lies_outside() -> None:
+def test_only_values_beyond_the_tolerance_lie_outside() -> None:
     fit = FittingValues(np.array([0.0]), np.array([10.0]))
     fit.add(0, 2.0, 4.0)
     boxes = np.array([[2.5, 3.0], [1.91, 4.09], [1.0, 3.0], [5.0, 6.0], [0.0, 10.0]])

@@ -111,7 +111,7 @@ def test_a_tree_of_which_something_is_missing_proves_nothing(tmp_path: Path, dam
         kept(path).resume(tree())
 
 
-def test_a_file_that_was_only_begun_begins_anew(tmp_path: Path) -> None:
+def test_an_unfinished_file_is_started_again(tmp_path: Path) -> None:
     path = tmp_path / "boxes"
     path.touch()
     assert kept(path).resume(tree()) is None

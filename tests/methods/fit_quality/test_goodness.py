@@ -80,7 +80,7 @@ def test_residuals_above_the_given_noise_get_no_tick() -> None:
 
 
 @pytest.mark.slow
-def test_the_verdict_stands_above_the_estimates() -> None:
+def test_the_verdict_is_printed_above_the_estimates() -> None:
     result = fitted(decay(DECAY + 0.4 * np.sin(3 * TIMES) + 0.3 * noise_of(1)))
     assert result.goodness is not None
     text = " ".join(result_text(result).split())
@@ -202,7 +202,7 @@ def test_simulations_end_where_the_verdict_is_clearly_good(
     assert first.p == pytest.approx(last.p, abs=4 * np.sqrt(0.25 / goodness_module.FIRST_DRAWS))
 
 
-def test_of_data_without_noise_there_is_no_remark() -> None:
+def test_data_without_noise_give_no_remark() -> None:
     assert fitted(decay(DECAY)).goodness is None
     assert fitted(decay(np.round(DECAY, 7))).goodness is None
     for values in (DECAY, 1e-9 * DECAY, np.round(DECAY, 7)):

@@ -127,7 +127,7 @@ def test_a_scale_that_an_event_changes_is_not_known() -> None:
     assert seen(problem) == {"w"}
 
 
-def test_of_two_series_of_one_state_the_one_with_less_noise_counts() -> None:
+def test_the_series_with_less_noise_counts_of_two_for_a_state() -> None:
     random = np.random.default_rng(0)
     data = {
         "y": DECAY + 1e-4 * random.normal(size=len(T)),

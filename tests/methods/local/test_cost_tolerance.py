@@ -54,7 +54,7 @@ def test_costs_that_differ_by_less_than_one_in_ten_thousand_are_the_same() -> No
     assert not found.same(end(1.0), end(1.00011))
 
 
-def test_likelihoods_that_differ_by_less_than_a_thousandth_are_the_same() -> None:
+def test_likelihoods_within_a_thousandth_are_equal() -> None:
     found = CostTolerance.of(ForwardMap(scattered()))
     assert found.same(end(-30.0), end(-30.0009))
     assert not found.same(end(-30.0), end(-30.0011))
@@ -76,7 +76,7 @@ def test_the_noise_that_is_given_does_not_matter_for_that(sd: float) -> None:
     assert given.squares == pytest.approx(squares / sd**2)
 
 
-def test_of_residuals_of_logarithms_relative_changes_count() -> None:
+def test_residuals_of_logarithms_are_compared_by_relative_changes() -> None:
     """Nine values that are wrong by 1e-9 of themselves, at an sd of 0.1 of the logarithm."""
     found = CostTolerance.of(ForwardMap(with_noise(sd=0.1, transform="log")))
     assert found.absolute == pytest.approx(0.5 * 9 * (1e-9 / 0.1) ** 2)

@@ -88,7 +88,7 @@ def test_a_scale_of_what_is_zero_stays_as_it_is() -> None:
     assert found.evaluation.cost == pytest.approx(0.0, abs=1e-20)
 
 
-def test_scale_and_offset_of_what_is_constant_are_found_all_the_same() -> None:
+def test_scale_and_offset_of_a_constant_are_found() -> None:
     found = projected(problem_of({"y": "s*a/a + c"}, {"y": 0 * A + 5.0}, {"s": {}, "c": {}}))
     assert found.vector[2] + found.vector[3] == pytest.approx(5.0, rel=1e-12)
     assert np.isfinite(found.jacobian).all()

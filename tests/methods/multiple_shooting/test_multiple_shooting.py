@@ -111,7 +111,7 @@ def test_the_answer_does_not_depend_on_nodes_and_where_they_begin(nodes: Any, st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", ["auto", "heyoka", "casadi", "local-linearization"])
-def test_nor_on_the_integrator(integrator: str) -> None:
+def test_the_answer_does_not_depend_on_the_integrator(integrator: str) -> None:
     result = fitted(exchange(), integrator=integrator)
     assert result.status is Status.CONVERGED
     assert result.objective == pytest.approx(0.010545993130, rel=1e-6)

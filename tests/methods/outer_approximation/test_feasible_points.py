@@ -216,7 +216,7 @@ def univariate(f: Univariate, seed: int = 0, terms: int = BOXES) -> Terms:
 
 @pytest.mark.parametrize("made", [products, fractions])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_mccormick(made: Callable[[int], Terms], seed: int) -> None:
+def test_mccormick_rows_hold_at_all_points(made: Callable[[int], Terms], seed: int) -> None:
     """(27)-(30)."""
     t = made(seed)
     rows = mccormick(t.form, t.low, t.high)
@@ -226,7 +226,9 @@ def test_mccormick(made: Callable[[int], Terms], seed: int) -> None:
 
 @pytest.mark.parametrize("made", [products, fractions])
 @pytest.mark.parametrize("count", [2, pytest.param(5, marks=pytest.mark.slow)])
-def test_piecewise_mccormick(made: Callable[[int], Terms], count: int) -> None:
+def test_piecewise_mccormick_rows_hold_at_all_points(
+    made: Callable[[int], Terms], count: int
+) -> None:
     """(31)-(37), either factor divided."""
     t = made(count)
     first = t.form.bilinear[:, 1 + count % 2]

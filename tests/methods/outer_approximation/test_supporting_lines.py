@@ -41,9 +41,7 @@ def test_no_line_cuts_a_value_off(f: Univariate) -> None:
     ],
     ids=["abs", "square", "cube", "inverse"],
 )
-def test_not_even_rounding_cuts_a_value_off(
-    f: Univariate, exact: Callable[[Fraction], Fraction]
-) -> None:
+def test_rounding_cuts_no_value_off(f: Univariate, exact: Callable[[Fraction], Fraction]) -> None:
     """In rational arithmetic, of which floats are exact members."""
     for a, b in intervals(f):
         for line in supporting_lines(f, a, b):

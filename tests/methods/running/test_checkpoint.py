@@ -260,7 +260,7 @@ def test_two_processes_add_to_the_same_file(tmp_path: Path) -> None:
     assert checkpoint(path).records == {str(i): i for i in range(4)}
 
 
-def test_of_two_searches_the_one_that_began_last_goes_on(tmp_path: Path) -> None:
+def test_the_later_of_two_searches_continues(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with checkpoint(path) as one:
         one.save({"state": 1}, {"a": lambda: "one", "b": lambda: "one"})

@@ -94,7 +94,7 @@ def test_evaluations_over_workers_are_those_of_one_process(
     assert executor.tasks == sent
 
 
-def test_once_it_pays_nothing_is_left_for_this_process_to_integrate() -> None:
+def test_workers_integrate_everything_where_that_pays() -> None:
     forward, vector = ForwardMap(doses(5)), np.array([0.4, 0.6, 1.1])
     with Workers(Control(executor=Here())) as workers:
         remote = RemoteConditions(forward, workers)

@@ -41,7 +41,7 @@ def test_the_solution_is_that_of_the_null_space_method(k: int, r: int, w: int) -
     assert free.T @ R.T @ (R @ y - z) == pytest.approx(0, abs=1e-10)
 
 
-def test_of_all_solutions_it_is_the_shortest() -> None:
+def test_the_solution_is_the_shortest_of_all() -> None:
     """As the pseudo-inverse of equations that weigh more than anything else."""
     E, e, R, z = problem(1, 2, 6)
     y = GeneralisedInverse(E, R).solve(e, z)

@@ -117,6 +117,6 @@ def test_unresolved_data_are_interpolated() -> None:
     assert np.all(np.abs(fit.taylor(0.37, 2) - truth.taylor(0.37, 2)) < [1e-10, 1e-7, 1e-4])
 
 
-def test_of_n_points_the_nth_derivative_is_unknown() -> None:
+def test_n_points_leave_the_nth_derivative_unknown() -> None:
     errors = FloaterHormann().fit(np.arange(4.0), np.array([1.0, 2.0, 0.0, 1.0])).errors(1.5, 5)
     assert np.isfinite(errors).tolist() == [True] * 4 + [False] * 2

@@ -67,7 +67,7 @@ def test_errors_are_of_the_estimated_size(smoother: Smoother) -> None:
 
 
 @every
-def test_of_a_thousand_oscillations_none_is_taken_for_noise(smoother: Smoother) -> None:
+def test_a_thousand_oscillations_are_not_taken_for_noise(smoother: Smoother) -> None:
     t = np.linspace(0.0, 100.0, 3001)
     truth = np.sin(2 * np.pi * 1.9 * t)
     fit = smoother.fit(t, truth + 0.1 * noise(3001))

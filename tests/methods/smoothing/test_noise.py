@@ -72,7 +72,7 @@ def test_zeros_have_no_noise() -> None:
 
 
 @pytest.mark.slow
-def test_of_very_long_series_blocks_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_suffice_for_very_long_series(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sharp transients, a plateau without noise, and never more points at once than a block."""
     times = np.linspace(0.0, 10.0, 60_001)
     rough = np.exp(-50 * times) + np.sin(20 * times)

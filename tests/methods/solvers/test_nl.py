@@ -79,6 +79,6 @@ def test_the_code_of_a_result_is_found_before_what_follows_it(size: int) -> None
 
 
 @pytest.mark.parametrize("text", ["", "Options\n3\n1", SOL[:-4]])
-def test_half_a_sol_file_is_none(text: str) -> None:
+def test_a_truncated_sol_file_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a \.sol file"):
         read_sol(text)

@@ -130,7 +130,7 @@ def test_equal_bounds_are_opened_by_others() -> None:
     assert closed.with_unknowns(free=["k"], bounds={"k": (0.0, 2.0)}).keys == ("k", "y_sd")
 
 
-def test_the_given_problem_stays_as_it_is() -> None:
+def test_the_given_problem_is_not_changed() -> None:
     problem = made()
     problem.with_unknowns(fix={"k": 1.0, "y_sd": 1.0}, free=["s"])
     assert problem.keys == ("k", "y_sd")

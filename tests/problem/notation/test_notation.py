@@ -107,7 +107,7 @@ def test_a_mutated_file_with_notations_is_a_problem_or_an_input_error(
 @pytest.mark.slow
 @MANY
 @given(mutated(TEXT))
-def test_so_are_many_mutated_files_with_notations(
+def test_many_mutated_files_with_notations_load_or_are_refused(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
     _loaded_or_refused(tmp_path_factory.getbasetemp(), text)
@@ -128,7 +128,7 @@ def test_a_mutated_structure_with_notations_is_a_problem_or_an_input_error(tree:
 @pytest.mark.slow
 @MANY
 @given(mutated_tree(tomllib.loads(TEXT)))
-def test_so_are_many_mutated_structures_with_notations(tree: Any) -> None:
+def test_many_mutated_structures_with_notations_load_or_are_refused(tree: Any) -> None:
     _accepted_or_refused(tree)
 
 

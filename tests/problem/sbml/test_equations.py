@@ -34,7 +34,7 @@ def simulated(text: str, times: list[float]) -> dict[str, list[float]]:
     return {name: list(found.states[name]) for name in sections["ode"]}
 
 
-def test_local_parameters_get_names_of_their_own() -> None:
+def test_local_parameters_get_their_own_names() -> None:
     local = listed("LocalParameters", '<localParameter id="k" value="3"/>')
     text = sbml(
         listed("Compartments", compartment("c"))

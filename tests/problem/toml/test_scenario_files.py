@@ -57,7 +57,7 @@ assign = { g = "g + 1" }
     assert found.events[0].times == (1.0,)
 
 
-def test_several_scenarios_stand_in_one_file(problem: Problem, tmp_path: Path) -> None:
+def test_one_file_holds_several_scenarios(problem: Problem, tmp_path: Path) -> None:
     text = """
 [[scenario]]
 doses = [{ time = 0, amount = 5, into = "g" }]

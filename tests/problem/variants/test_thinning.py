@@ -81,7 +81,7 @@ def test_series_at_different_times_are_thinned_each_on_its_own() -> None:
     )
 
 
-def test_short_series_stay_as_they_are() -> None:
+def test_short_series_are_not_changed() -> None:
     for name in ("alpha-pinene", "rikitake", "hiv-proteinase", "sir"):
         problem = library.load(name)
         assert with_values_by_variation(problem) is problem

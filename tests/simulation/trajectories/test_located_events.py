@@ -43,7 +43,7 @@ def test_events_on_the_way_to_the_steady_state_happen(
     assert found.jacobian[-1] == pytest.approx([end / 0.7, -end / 0.49], rel=1e-7)
 
 
-def test_before_the_experiment_too_and_once() -> None:
+def test_an_event_before_the_experiment_happens_once() -> None:
     problem = infusion("x > 0.8", [0.0, 1.0, INF], steady_state=True)
     found = evaluated(ForwardMap(problem), VECTOR)
     assert found.residuals == pytest.approx([2 / 0.7] * 3, rel=1e-8)

@@ -98,7 +98,7 @@ def test_each_rise_of_a_condition_counts_between_events_of_one_time() -> None:
     assert found["c"] == [3.0]
 
 
-def test_of_equal_priorities_either_goes_first_and_every_evaluation_is_the_same() -> None:
+def test_the_order_of_equal_priorities_does_not_change_evaluations() -> None:
     race = [
         {
             "when": "x >= 1",

@@ -161,7 +161,7 @@ def test_the_time_is_kept(limit: float) -> None:
     assert time.perf_counter() - began < limit + 10.0  # not for ever
 
 
-def test_giving_up_can_be_asked_for() -> None:
+def test_a_stop_ends_the_count() -> None:
     square = library_square("crauste")
     assert exact_count(square, structural=False, limit=Deadline(stop=lambda: True)) is None
 

@@ -66,7 +66,7 @@ def test_large_residues_do_not_overflow() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_rows_in_reduced_form_are_taken_as_they_are(seed: int) -> None:
+def test_rows_in_reduced_form_are_used_unchanged(seed: int) -> None:
     rng = np.random.default_rng(seed)
     basis = Echelon.of(random_rows(rng, 6, 9, 4)).null_space()
     taken, built = Echelon.reduced(basis), Echelon.of(basis)

@@ -43,7 +43,7 @@ def test_rates_of_a_chain_from_rest_may_be_permuted() -> None:
 
 
 @pytest.mark.parametrize(("second", "values"), [(1.0, 2), (2.0, 1)])
-def test_states_that_begin_alike_may_be_exchanged(second: float, values: int) -> None:
+def test_states_with_equal_initial_values_may_be_exchanged(second: float, values: int) -> None:
     said = found({"u": "-a*u", "v": "-b*v"}, "u + v", "a b", {"u": 1.0, "v": second})
     assert said.solutions == values
     assert said["a"].values == values

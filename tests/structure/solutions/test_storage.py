@@ -116,12 +116,12 @@ def test_an_entry_that_cannot_be_right_is_searched_for_anew(
 @pytest.mark.parametrize(
     "content", [b"", b"[" * 100_000, b"PK\x03\x04", b"[]", b"\xff", b"9" * 9999]
 )
-def test_a_broken_entry_is_read_as_none(tmp_path: Path, content: bytes) -> None:
+def test_a_broken_entry_is_ignored(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.json").write_bytes(content)
     assert read_entry(tmp_path / "x.json") is None
 
 
-def test_damage_shows(entry: Path) -> None:
+def test_a_damaged_entry_is_not_read(entry: Path) -> None:
     text = entry.read_text(encoding="utf-8")
     entry.write_text(text.replace('"paths": ', '"paths": 1'), encoding="utf-8")
     assert read_entry(entry) is None

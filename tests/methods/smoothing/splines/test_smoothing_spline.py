@@ -31,7 +31,7 @@ def test_without_noise_it_is_far_more_accurate_than_the_cubic(truth: Known) -> N
     assert farthest(SplineByNoise(), truth) < 1e-2 * farthest(CUBIC, truth)
 
 
-def test_nor_is_it_worse_where_a_high_degree_has_trouble() -> None:
+def test_the_spline_is_as_accurate_where_a_high_degree_fails() -> None:
     """A peak of few points: Runge's function on 21."""
     assert farthest(SplineByNoise(), runge(300.0)) < 1.5 * farthest(CUBIC, runge(300.0))
 

@@ -191,7 +191,7 @@ def test_the_unit_of_time_changes_no_step(order: Order) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_how_far_the_end_is_does_not_change_the_first_step(order: Order) -> None:
+def test_the_distance_of_the_end_does_not_change_the_first_step(order: Order) -> None:
     first = []
     for end in (10.0, 1000.0):
         found = integrated_batch({"x": "-5*x^3"}, {}, [[2.0]], [[end]], max_steps=1, order=order)
