@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import least_squares
+from scipy.optimize import least_squares, minimize
 
 import odefit
 from evidence.peers.by_scipy import Array
@@ -38,6 +38,9 @@ FAR = 10.0  # factor around the truth within which starts lie
 SPEEDS = (0.3, 12.0)  # other speeds of the motion from which every second start begins
 STEPS = 8  # values held between two optima
 HOPEFUL = 30.0  # largest deviance after a short search from which a start continues
+STILL = 0.02  # decrease of chi-square by a simplex that shows that an end is no optimum
+SIMPLEX = 600  # evaluations of a simplex
+ROUNDS = 3  # searches, each with a simplex after it, before an end on a ridge is left out
 
 OPTIONS = (
     Option("problems", tuple(MODELS), "models, e.g. toggle", MODELS),
@@ -85,8 +88,13 @@ class _Search:
         values = dict(zip(self.keys, np.exp(logs).tolist(), strict=True))
         return bounded_residuals(self.found.by_hand, values)
 
-    def local(self, first: Array, most: int, held: int | None = None) -> tuple[float, Array]:
-        """Return chi-square and unknowns at the end of a search, with an unknown held if given."""
+    def local(
+        self, first: Array, most: int, held: int | None = None, *, central: bool = False
+    ) -> tuple[float, Array]:
+        """Return chi-square and unknowns at the end of a search, with an unknown held if given.
+
+        Derivatives are one-sided differences, or `central` ones.
+        """
         free = [i for i in range(len(first)) if i != held]
         start = np.clip(first, self.lower + 1e-6, self.upper - 1e-6)
 
@@ -101,9 +109,10 @@ class _Search:
         ended = least_squares(
             residuals,
             start[free],
+            jac="3-point" if central else "2-point",
             bounds=(self.lower[free], self.upper[free]),
             max_nfev=most,
-            diff_step=np.full(len(free), 1e-5),
+            diff_step=None if central else np.full(len(free), 1e-5),
         )
         return 2 * float(ended.cost), whole(ended.x)
 
@@ -131,10 +140,40 @@ class _Search:
                 self._joined(k, end, lowest + LIMIT) or not self._differ(k, end) for k in apart
             ):
                 apart.append(end)
+        finished = [end for end in map(self.finished, apart) if end is not None]
         return [
             {"measure": cost, "values": dict(zip(self.keys, np.exp(x).tolist(), strict=True))}
-            for cost, x in apart
+            for cost, x in finished
         ]
+
+    def finished(self, end: tuple[float, Array]) -> tuple[float, Array] | None:
+        """Return the optimum that an end leads to; None if it still decreases along a ridge.
+
+        Differences are too coarse for narrow ridges; a simplex needs none.
+        """
+        for _ in range(ROUNDS):
+            end = min(end, self.local(end[1], 60, central=True), key=lambda one: one[0])
+            further = self._by_simplex(end[1])
+            if further[0] > end[0] - STILL:
+                return min(end, further, key=lambda one: one[0])
+            end = further
+        return None
+
+    def _by_simplex(self, first: Array) -> tuple[float, Array]:
+        """Return chi-square and unknowns at the end of a search by J. A. Nelder and R. Mead."""
+        inwards = np.where(first > 0.5 * (self.lower + self.upper), -0.05, 0.05)
+
+        def inside(logs: Array) -> Array:
+            return np.clip(logs, self.lower, self.upper)
+
+        simplex = np.vstack([first, first + np.diag(inwards)])
+        options: Any = {"initial_simplex": simplex, "maxfev": SIMPLEX, "adaptive": True}
+
+        def chi_square(logs: Array) -> float:
+            return float(np.sum(self.residuals(inside(logs)) ** 2))
+
+        ended = minimize(chi_square, first, method="Nelder-Mead", options=options)
+        return float(ended.fun), inside(ended.x)
 
     def _faster(self, truth: Array, random: np.random.Generator) -> Array:
         """Return the truth with all rates changed by one factor, and initial values drawn."""

@@ -161,6 +161,19 @@ def test_linear_algebra_takes_one_thread_unless_the_user_has_set_a_number(
     assert last == " ".join(map(str, expected))
 
 
+def test_the_program_looks_for_garbage_rarely_and_a_calling_program_as_before() -> None:
+    code = (
+        "import gc, sys; from odefit.cli.main import main; sys.argv[1:] = ['library']; "
+        "main({}); print(*gc.get_threshold(), gc.isenabled())"
+    )
+    for argument, seldom in (("", True), ("['library']", False)):
+        command = [sys.executable, "-c", code.format(argument)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True)
+        first, *_, enabled = ran.stdout.splitlines()[-1].split()
+        assert enabled == "True"
+        assert (int(first) == 10_000) is seldom
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs limits of POSIX")
 def test_bytecode_is_written_unless_the_disk_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     from odefit.cli import streams

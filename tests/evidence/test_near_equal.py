@@ -36,6 +36,23 @@ def test_a_search_ends_where_trajectories_explode() -> None:
     assert np.isfinite(end).all()
 
 
+@pytest.mark.slow
+def test_an_end_on_a_ridge_is_no_optimum_of_a_reference() -> None:
+    """Differences end this search at 26.61; odefit goes on along the ridge to 25.07."""
+    found = data_set("toggle", 1)
+    search = _Search(found, MODELS["toggle"]["compared"])
+    ridge = np.log([34.2961, 28.8086, 1.7745, 3.1256, 10.3138, 3.7786])
+    cost, stays = search.local(ridge, 60)
+    assert cost == pytest.approx(26.6122, abs=1e-3)
+    assert stays == pytest.approx(ridge, abs=1e-3)
+    assert search.finished((cost, stays)) is None
+    lowest = np.log([19.5489, 22.9819, 10.0, 5.3626, 23.9871, 100.0])
+    end = search.local(lowest, 60)
+    settled = search.finished(end)
+    assert settled is not None
+    assert settled[0] == pytest.approx(25.0665, abs=1e-3)
+
+
 def test_true_values_are_within_the_bounds_and_differ_between_data_sets() -> None:
     for name, entry in MODELS.items():
         one, other = data_set(name, 0), data_set(name, 1)

@@ -16,6 +16,7 @@ from odefit.cli.streams import (
     memory_allowed,
     prepare_streams,
     spare_bytecode,
+    spare_collections,
     spare_threads,
 )
 from odefit.common.signals import Ended, message_of, signals_end
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if program:
                 spare_bytecode()
                 spare_threads()
+                spare_collections()
                 guard_memory()
             from odefit.cli.commands import run
 

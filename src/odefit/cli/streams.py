@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import sys
@@ -155,6 +156,15 @@ def spare_threads() -> None:
     """
     if not any(name in os.environ for name in THREADS):
         os.environ.update(dict.fromkeys(THREADS[1:], "1"))
+
+
+def spare_collections() -> None:
+    """Let Python look for circular garbage after ten thousand new objects instead of 700.
+
+    Most objects of a program that starts stay, and are looked through again and again: that took a
+    tenth of the time of a small fit with its report.
+    """
+    gc.set_threshold(10_000, 10, 10)
 
 
 def guard_memory() -> None:

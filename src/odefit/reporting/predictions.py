@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -14,11 +14,6 @@ from odefit.assessment.predictions.bands import Band, BandSource
 from odefit.assessment.predictions.extrapolation import Extrapolation, extrapolations
 from odefit.assessment.predictions.prediction import LinearBands
 from odefit.assessment.predictions.prediction_runs import Run, refused_on_nodes, runs_of
-from odefit.assessment.predictions.profile_bands import ProfileBands
-from odefit.assessment.predictions.sampled_bands import SampledBands
-from odefit.assessment.predictions.union_bands import Member, UnionBands
-from odefit.assessment.sampling.bootstrap import Bootstrap
-from odefit.assessment.sampling.posterior import Posterior
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, one_of, shown
 from odefit.common.option_checks import check_level
@@ -45,7 +40,10 @@ from odefit.simulation.other_integrations import able_to_integrate
 if TYPE_CHECKING:
     import pandas as pd
 
-BandKind = str | Bootstrap | Posterior
+    from odefit.assessment.sampling.bootstrap import Bootstrap
+    from odefit.assessment.sampling.posterior import Posterior
+
+BandKind: TypeAlias = "str | Bootstrap | Posterior"
 """The basis of bands: a named method, or samples."""
 
 KINDS = ("linear", "profile")
@@ -73,6 +71,13 @@ def band_source(
     always cover all of them. A method that does not apply to the result raises an
     :class:`InputError`, a result without a solution a ValueError.
     """
+    # A fit with its report needs none of these, and they take time to import.
+    from odefit.assessment.predictions.profile_bands import ProfileBands
+    from odefit.assessment.predictions.sampled_bands import SampledBands
+    from odefit.assessment.predictions.union_bands import Member, UnionBands
+    from odefit.assessment.sampling.bootstrap import Bootstrap
+    from odefit.assessment.sampling.posterior import Posterior
+
     vector = result.best.vector
     if solutions not in CHOICES:
         raise InputError(

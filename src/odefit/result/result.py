@@ -305,10 +305,11 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
         from odefit.common.partial_files import write_atomically
         from odefit.reporting.documents.estimate_tables import WRITERS
         from odefit.reporting.documents.file_kinds import PROGRAMS, check_saved
-        from odefit.reporting.programs.writing import write_program
         from odefit.result_data.result_file import save_result
 
         if (suffix := check_saved(path)) in PROGRAMS:
+            from odefit.reporting.programs.writing import write_program
+
             write_program(self.problem, self._plain_vector("a program"), path)
         elif suffix in WRITERS:
             write_atomically(path, WRITERS[suffix](self))

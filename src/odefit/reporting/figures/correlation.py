@@ -59,7 +59,9 @@ def plot_correlation(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
             spine.set_visible(False)
         if numbers:
             _write_numbers(axes, matrix)
-        bar = axes.figure.colorbar(mesh, ax=axes, shrink=0.8, aspect=14, pad=0.03)
+        bar = axes.figure.colorbar(
+            mesh, ax=axes, shrink=0.8, aspect=14, pad=0.03, format=style.LinearLabels()
+        )
         bar.solids.set_rasterized(False)  # type: ignore[union-attr]  # a picture would not scale
         bar.set_ticks([-1, -0.5, 0, 0.5, 1])
         bar.ax.tick_params(labelsize=8.0, labelcolor=style.INK, color=style.MUTED)

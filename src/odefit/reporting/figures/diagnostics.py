@@ -144,6 +144,7 @@ def panel_figure(
         figure, axes = style.panel_axes(*PANEL_SIZE, left=0.72)
         DIAGNOSTICS[kind].draw(axes, entries, setting)
         title_panel(axes, name)
+        style.keep_title(axes)
     return figure
 
 

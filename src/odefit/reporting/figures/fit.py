@@ -216,6 +216,7 @@ def panel_figure(curve: Curve) -> style.Plot:
     with style.plain_style():
         figure, axes = style.panel_axes(*PANEL_SIZE, left=0.72)
         draw_panel(axes, curve, several=False)
+        style.keep_title(axes)
     return figure
 
 

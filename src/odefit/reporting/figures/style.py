@@ -273,6 +273,18 @@ def panel_axes(width: float, height: float, left: float = 0.58) -> tuple[Plot, A
     return figure, axes
 
 
+def keep_title(axes: Axes) -> None:
+    """Keep the titles of a drawn panel where they are, unless a power of ten needs their place.
+
+    Matplotlib lays out all labels of a panel once more to find out whether titles have to move.
+    """
+    labels = axes.yaxis.get_major_formatter()
+    labels.format_ticks(axes.yaxis.get_majorticklocs().tolist())
+    if not labels.get_offset():
+        title = axes.get_title("left")
+        axes.set_title(title, loc="left", y=1.0, fontsize=9.5, color=INK, parse_math=False)
+
+
 def dress(
     axes: Axes, *, log_x: bool = False, log_y: bool = False, calendar: Calendar | None = None
 ) -> None:
