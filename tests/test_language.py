@@ -34,6 +34,11 @@ PHRASES = {
     "in vain": r"\bin vain\b",
     "all the same": r"\ball the same\b",
     "next to no": r"\bnext to (?:no|nothing)\b",
+    "anew": r"\b[Aa]new\b",
+    "counts as none": r"\bcounts? as none\b",
+    "stands in": r"\bstands? in\b",
+    "so many seconds": r"\bso many (?:seconds|times|of)\b",
+    "goes on": r"\bgoes on\b",
 }
 """Regular expressions, matched in prose whose lines are joined."""
 

@@ -1,7 +1,7 @@
 """Mutation testing: the share of random changes of operators that a package's tests detect.
 
     python tools/mutation.py map STATE          which tests reach which lines; once, some 20 minutes
-    python tools/mutation.py run STATE          300 mutants, a few seconds each; goes on if ended
+    python tools/mutation.py run STATE          300 mutants, a few seconds each; continues if ended
     python tools/mutation.py again STATE        the survivors, by the tests as they are now
     python tools/mutation.py report STATE       the table by package, and every survivor
 

@@ -26,7 +26,7 @@ from odefit.problem import problem_from_mapping
 SYSTEMS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-GAP = 0.01  # relative gap of the bounds that is asked for
+GAP = 0.01  # requested relative gap of the bounds
 
 OPTIONS = (
     Option("systems", tuple(SYSTEMS), "systems, e.g. van-der-pol,enzyme", SYSTEMS),

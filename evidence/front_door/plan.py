@@ -52,7 +52,7 @@ LONG = (
     *("rational-biohydrogenation", "rational-crauste", "rational-hiv"),
 )
 
-INTERRUPTIONS = ("time limit", "ctrl-c", "kill")  # the ways in which a fit is broken off
+INTERRUPTIONS = ("time limit", "ctrl-c", "kill")  # the ways to interrupt a fit
 LIBRARY_SEEDS = 5
 PUBLISHED_SEEDS = 3
 INTERRUPTS = 200

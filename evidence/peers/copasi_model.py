@@ -333,7 +333,7 @@ def _columns(
 ) -> list[tuple[float, Array]]:
     """Return a column for each standard deviation of a series.
 
-    Values at the same time are replicates, and stand in different columns too.
+    Values at the same time are replicates, and are in different columns too.
     """
     series = condition.series[name]
     noise = problem.noise.get(name)

@@ -28,7 +28,7 @@ _ENTRIES = tomllib.loads(Path(__file__).with_name("problems.toml").read_text(enc
 PROBLEMS: Mapping[str, Mapping[str, Any]] = {
     name: {**entry, **entry["model"], **entry["known"]} for name, entry in _ENTRIES.items()
 }
-CLOSE = 1e-5  # relative difference of an estimate or sum of squares that counts as none
+CLOSE = 1e-5  # relative difference of an estimate or sum of squares that is ignored
 CLOSE_ERROR = 1e-3  # the same of a standard error
 FUNCTIONS = {name: getattr(np, name) for name in ("exp", "log", "sin", "cos", "arctan", "pi")}
 Columns = Mapping[str, Sequence[float]]

@@ -63,7 +63,7 @@ for column in ("estimate", "ci_low", "ci_high"):
 estimates
 
 # %%
-# Profile likelihoods ask again, without linearisation: all other parameters are fitted anew
+# Profile likelihoods ask again, without linearisation: all other parameters are fitted again
 # along each curve. A curve that stays below the dashed line on one side has no end there.
 
 profiles = result.profile(["k_phos", "k_exp_hetero", "k_imp_homo"])

@@ -132,4 +132,4 @@ def test_an_answer_that_was_integrated_wrongly_is_integrated_anew(
     bounds = result.assessment.bounds
     assert bounds is not None
     assert bounds.lower <= result.objective <= bounds.upper * (1 + 1e-6)
-    assert any("integrated anew by the engine bdf" in w for w in result.warnings)
+    assert any("integrated again by the engine bdf" in w for w in result.warnings)

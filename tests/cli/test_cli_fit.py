@@ -35,7 +35,7 @@ def test_suspicious_data_are_reported_once_and_before_the_search(
 ) -> None:
     def searched(*_: object, **__: object) -> None:
         before = capsys.readouterr().err
-        assert "column y: -999 stands in 1 of" in " ".join(before.split())
+        assert "column y: -999 occurs in 1 of" in " ".join(before.split())
         raise odefit.InputError("far enough")
 
     table = (folder / "data.csv").read_text(encoding="utf-8").rstrip()

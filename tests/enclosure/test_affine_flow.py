@@ -122,7 +122,7 @@ def test_the_affine_map_encloses_stiff_rates_that_short_steps_cannot(
 
 
 def test_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """States that jump, and constants that are switched, begin anew."""
+    """States that jump, and constants that are switched, restart."""
     times = np.array([0.0, 2.0, 3.0, 30.0])
     problem = Problem(
         Model(ode={"a": "-k*a*on", "b": "k*a*on - m*b"}, constants={"on": 1.0}),

@@ -453,7 +453,7 @@ def test_a_stranger_s_browser_gets_nothing(browser: Browser, explorer: Explorer)
         assert answer is not None
         assert answer.status == 403
     with watched(browser, explorer) as (owner, _):
-        assert "token" not in owner.url  # what stands in the address bar is no secret
+        assert "token" not in owner.url  # the address bar is no secret
         script = owner.evaluate("document.cookie")
         assert script == ""
     context.close()

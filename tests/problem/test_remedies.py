@@ -66,8 +66,8 @@ def test_a_pair_stands_for_bounds_in_a_file_too(tmp_path: Path) -> None:
 
 def test_three_values_are_no_bounds() -> None:
     assert message(parameters={"k": [0.0, 0.5, 1.0]}) == (
-        "[parameters] k: expected two bounds such as [0.0, 1.0], got 3 values; a guess stands in a "
-        "table: { lower = 0.0, upper = 1.0, guess = 0.5 }"
+        "[parameters] k: expected two bounds such as [0.0, 1.0], got 3 values; a guess belongs in "
+        "a table: { lower = 0.0, upper = 1.0, guess = 0.5 }"
     )
 
 

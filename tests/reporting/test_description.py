@@ -235,6 +235,6 @@ def test_sums_that_the_equations_conserve_are_reported_and_events_that_change_th
     # What perfect data can tell is known of the time before the event alone, and said so.
     assert (
         "Only the time before the first event is examined here: later data may determine more "
-        "than is said. What the data of all times determine is found numerically, and stands in "
+        "than is said. What the data of all times determine is found numerically, and is in "
         "odefit check under 'What the data can determine'." in words(text)
     )

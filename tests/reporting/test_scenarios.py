@@ -165,4 +165,4 @@ def test_standard_deviations_that_are_the_same_in_all_data_hold_for_scenarios() 
         problem = Problem(model, data | {"x_sd": sds}, {"k": {"guess": 0.5}}, {"x": 1.0})
         table = odefit.fit(problem, SingleShooting(), jobs=1).predict(experiment=new)
         assert np.isfinite(table["pi_low"][0]) == known
-        assert any("stand in the data and differ" in n for n in table.attrs["notes"]) != known
+        assert any("are in the data and differ" in n for n in table.attrs["notes"]) != known

@@ -28,7 +28,7 @@ def driven(interpolation: str, ode: str = "k*u", t0: float = 0.0, **more: Any) -
         "u": np.concatenate([VALUES, nothing]),
         "x": np.concatenate([np.full(len(KNOTS), np.nan), np.ones(len(TIMES))]),
     }
-    # Rows are in no order, and some times stand in two of them.
+    # Rows are in no order, and some times are in two of them.
     order = np.random.default_rng(1).permutation(len(t))
     return Problem(
         Model(ode={"x": ode}, inputs={"u": interpolation}, **more),

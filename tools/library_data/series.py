@@ -26,7 +26,7 @@ class Series:
     ----------
         problem: name of the library problem.
         file: name of the CSV file in the problem's folder.
-        times: sampling times as decimal strings, as they stand in the file.
+        times: sampling times as decimal strings, as in the file.
         columns: observable name -> its value from the state, in the file's order.
         system: the right-hand side f(t, x); None for an exact solution.
         start: time of the initial state.

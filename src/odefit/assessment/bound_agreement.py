@@ -25,7 +25,7 @@ from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.registry import accurate_engines
 
 TOLERANCE = 1e-10
-"""Relative tolerance for integrating an answer anew, if an engine accepts one."""
+"""Relative tolerance for integrating an answer again, if an engine accepts one."""
 
 INTEGRATION_ERRORS = 100.0
 """Allowed errors of an integration at the measurements, in multiples of its tolerance."""
@@ -41,7 +41,7 @@ def agreeing_with_bounds(
     """Return an answer that agrees with the bounds of its certificate, or no certificate.
 
     The last value is a warning. `proposed` are other values that the proof found; with `polish` an
-    answer that is integrated anew is improved. The warning is empty if everything agreed.
+    answer that is integrated again is improved. The warning is empty if everything agreed.
     """
     bounds = estimate.certificate
     wrong = "" if bounds is None else contradiction(bounds, answer)
@@ -57,7 +57,7 @@ def agreeing_with_bounds(
             more = [] if best.start.index < len(estimate.starts) else [best.start]
             warning = (
                 f"{wrong[0].upper()}{wrong[1:]}: it was integrated wrongly. The answer was "
-                f"integrated anew by {how}, which agrees with the bounds"
+                f"integrated again by {how}, which agrees with the bounds"
             )
             return best, replace(estimate, starts=(*estimate.starts, *more)), warning
     warning = (
@@ -118,7 +118,7 @@ def _within(bounds: Certificate, answer: Answer) -> bool:
 
 
 def _integrations(problem: Problem) -> Iterator[tuple[ForwardMap, str]]:
-    """Yield forward maps for integrating an answer anew, with descriptions."""
+    """Yield forward maps for integrating an answer again, with descriptions."""
     for engine, tolerance in accurate_engines(TOLERANCE):
         try:
             forward = ForwardMap(problem, engine, tolerance)

@@ -49,8 +49,8 @@ APPROACH = SingleShooting(evaluations=12)
 have no visible effect: everything has decayed before the first measurement, or nothing has happened
 by the last."""
 
-# Operations of odefit.simulation.engines.cut_off: after so many no point is begun; and those of an
-# evaluation beside its integration, for each pair of unknowns (bounds come into force one by one)
+# Operations of odefit.simulation.engines.cut_off: the limit for beginning another point, and those
+# of an evaluation beside its integration for each pair of unknowns (bounds become active singly)
 MAX_WORK, PER_PAIR = 7e7, 3.0
 
 MAX_DIRECTIONS = 100  # largest number of directions in words; each needs integrations

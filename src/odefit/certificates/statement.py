@@ -127,7 +127,7 @@ class _Writing:
     """The algebra of texts."""
 
     def number(self, text: str) -> _Text:
-        """Return a number; negative ones stand in parentheses."""
+        """Return a number; negative numbers are in parentheses."""
         return _Text(f"({text})" if text.startswith("-") else text)
 
     def power(self, base: _Text, exponent: _Text) -> _Text:

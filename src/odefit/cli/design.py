@@ -137,9 +137,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_reading(parser)
     add_seed(parser)
     parser.add_argument("--jobs", metavar="N", type=int, help="number of processes for --over")
-    parser.add_argument(
-        "--time-limit", metavar="S", type=float, help="end --over after so many seconds"
-    )
+    parser.add_argument("--time-limit", metavar="S", type=float, help="end --over after S seconds")
 
 
 def run(options: argparse.Namespace) -> int:

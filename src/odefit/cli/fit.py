@@ -125,7 +125,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_seed(parser)
     add_work(
         parser,
-        seconds="end after so many seconds, with the best answer so far",
+        seconds="end after S seconds, with the best answer so far",
         checkpoint="keep finished starts in this file and continue from them (default with --json: "
         "FILE.checkpoint, removed at the end)",
     )

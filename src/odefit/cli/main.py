@@ -27,10 +27,10 @@ REASON_LENGTH = 300  # longest message of an exception where memory is limited
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, and return the exit status.
 
-    It is 0 for success, 2 for unusable input, 3 if no acceptable fit was found, 4 if the time limit
-    was reached (the best so far is still written), 130 after Ctrl-C, 143 after SIGTERM, and 129
-    after the terminal was closed. Without `arguments` this process is the program ``odefit``, and
-    signals end it.
+    It is 0 for success, 2 for unusable input, 3 if no acceptable fit was found, and 4 if the time
+    limit was reached (the best so far is still written). It is 130 after Ctrl-C, 143 after SIGTERM,
+    and 129 after the terminal was closed. Without `arguments` this process is the program
+    ``odefit``, and signals end it.
     """
     program = arguments is None
     with signals_end(program):

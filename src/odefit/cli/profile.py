@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_unknowns(parser)
     add_work(
         parser,
-        seconds="end after so many seconds, those of the fit included, with the profiles so far",
+        seconds="end after S seconds, those of the fit included, with the profiles so far",
         checkpoint="keep finished profiles here and continue from them",
     )
     add_memory(parser)

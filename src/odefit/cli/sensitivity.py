@@ -80,7 +80,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=0.95,
         help="level of the intervals of indices (default: 0.95)",
     )
-    parser.add_argument("--time-limit", metavar="S", type=float, help="end after so many seconds")
+    parser.add_argument("--time-limit", metavar="S", type=float, help="end after S seconds")
     parser.add_argument("--csv", metavar="FILE", type=Path, help="write the table to this file")
     parser.add_argument(
         "--json", metavar="FILE", type=Path, help="write the table and notes to this file"

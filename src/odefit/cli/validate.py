@@ -82,7 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--time-limit",
         metavar="S",
         type=float,
-        help="with --cross: end after so many seconds, with the parts so far",
+        help="with --cross: end after S seconds, with the parts so far",
     )
     parser.add_argument(
         "--level",

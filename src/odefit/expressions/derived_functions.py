@@ -1,6 +1,6 @@
 """Functions expressed by others: steps, pulses, ``if``, ``ln`` and so on.
 
-The parser replaces a call of one of them by its definition, so that no other code knows of them.
+The parser replaces a call of one of them by its definition, so that no other code handles them.
 Their names are not reserved: a parameter may be called ``step``.
 """
 

@@ -161,7 +161,7 @@ def _second_opinion(state: FitState) -> FitState:
     needs=lambda s: answered(s) and s.estimate.certificate is not None,
 )
 def _agreeing_bounds(state: FitState) -> FitState:
-    """Integrate an answer anew if it contradicts the bounds proved for it."""
+    """Integrate an answer again if it contradicts the bounds proved for it."""
     starts = state.proposed or state.estimate.starts
     answer, estimate, unproved = agreeing_with_bounds(
         state.answer, state.estimate, starts, state.control, state.wishes.polish

@@ -217,11 +217,11 @@ def other_optima(
     """Return optima besides the answer whose deviance is within the limit.
 
     Places that follow from the answer and promise to fit come first, whatever the search has cost,
-    so that they depend on the answer alone, and those where an unknown that is flat may differ;
-    then ends of the search, and other such places, until their share of the evaluations is used up.
-    Each optimum has the index of its start; starts at places have further indices. `known` are
-    optima that are kept, after an answer that they led to. Differences of unknowns that the data do
-    not determine are ignored. An optimum better than the answer is included.
+    so that they depend on the answer alone. Places where a flat unknown may differ follow; then
+    ends of the search, and other such places, until their share of the evaluations is used up. Each
+    optimum has the index of its start; starts at places have further indices. `known` are optima
+    that are kept, after an answer that they led to. Differences of unknowns that the data do not
+    determine are ignored. An optimum better than the answer is included.
     """
     forward, best = answer.forward, answer.start
     deviance = Deviance.of(forward, best.vector, answer.evaluation)

@@ -153,7 +153,7 @@ def _bounds(value: Sequence[float | None], place: str, issues: Issues) -> dict[s
     issues.error(
         place,
         f"expected two bounds such as [0.0, 1.0], got {counted(len(ends), 'value')}; "
-        "a guess stands in a table: { lower = 0.0, upper = 1.0, guess = 0.5 }",
+        "a guess belongs in a table: { lower = 0.0, upper = 1.0, guess = 0.5 }",
     )
     return {}
 

@@ -52,7 +52,7 @@ def without_noise(run: Run, bands: Sequence[Band]) -> Iterator[str]:
     if names:
         yield (
             f'scenario "{run.condition.name}": no prediction band of {some(names)}, whose standard '
-            "deviations stand in the data and differ; give the noise of new measurements in [noise]"
+            "deviations are in the data and differ; give the noise of new measurements in [noise]"
         )
 
 
@@ -85,7 +85,7 @@ def beyond_the_data(problem: Problem, condition: Condition, end: float) -> Itera
                 f'experiment "{condition.name}": the event that is repeated every '
                 f"{significant(steps[0])} ({', '.join(changes)}) happens last at t = {last}, "
                 f"and not again up to t = {significant(end)}; raise its 'until', or add its "
-                "times, if it goes on"
+                "times, if it continues"
             )
 
 

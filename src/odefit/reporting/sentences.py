@@ -262,7 +262,7 @@ def _determined(result: ResultData) -> tuple[bool, str]:
 
 
 def findings(result: ResultData) -> Iterator[Finding]:
-    """Yield the assessment part by part, without parts that were not asked for or not found."""
+    """Yield the assessment part by part, without parts that were not requested or not found."""
     local, complete = result.assessment.local, result.assessment.complete
     bounds, uncertainty = result.assessment.bounds, result.uncertainty
     if local is not None:

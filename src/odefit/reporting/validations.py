@@ -141,7 +141,7 @@ def verdict_sentence(validation: ValidationData) -> str:
 def one_step_sentence(validation: ValidationData) -> str:
     """Return a sentence on predictions one step ahead beside the free run, or on their absence.
 
-    It is empty if they were not asked for.
+    It is empty if they were not requested.
     """
     ahead = validation.one_step
     if ahead is None:

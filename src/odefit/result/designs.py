@@ -337,7 +337,7 @@ def _begun(
         raise InputError("result: it belongs to a problem with other unknowns")
     if result.best.nodes is not None:
         raise InputError(
-            "result: its trajectories begin anew at shooting nodes; a design needs trajectories "
+            "result: its trajectories restart at shooting nodes; a design needs trajectories "
             "from one integration each"
         )
     vector = np.array(result.best.vector, dtype=float)

@@ -187,7 +187,7 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
         """Return the unknowns of the best solution, unless it is on shooting nodes."""
         if self.best.nodes is not None:
             raise InputError(
-                "the trajectories of this answer begin anew at shooting nodes, or obey constraints"
+                "the trajectories of this answer restart at shooting nodes, or obey constraints"
                 f" beside the data: {subject} needs trajectories from one integration each"
             )
         return np.asarray(self.best.vector, dtype=float)

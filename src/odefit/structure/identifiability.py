@@ -291,7 +291,7 @@ class _Classification:
             yield (
                 "Only the time before the first event is examined here: later data may determine "
                 "more than is said. What the data of all times determine is found numerically, and "
-                "stands in odefit check under 'What the data can determine'."
+                "is in odefit check under 'What the data can determine'."
             )
 
 

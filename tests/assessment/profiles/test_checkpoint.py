@@ -30,7 +30,7 @@ def test_sides_of_one_profile_with_different_beginnings_are_kept_apart(tmp_path:
         replace(own, start=(1.0, 2.0, 0.5), inward=True),
         replace(own, start=(1.0, 2.0, 0.6)),
     ]
-    for again in (False, True):  # and as well in a file that is opened anew
+    for again in (False, True):  # and as well in a file that is opened again
         records = opened(control, "sides of profiles", problem, {})
         assert records is not None
         with SideCheckpoint(records) as kept:

@@ -1,4 +1,4 @@
-"""Certificates are proved anew if they are right, and rejected with the place if not."""
+"""Certificates are proved again if they are right, and rejected with the place if not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A family counts once, and iterated local search begins anew after a long time in vain."""
+"""A family counts once, and iterated local search restarts after a long time without success."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_value_within_reach_of_the_others_is_left_alone(values: list[float]) -
 def test_a_missing_value_written_as_minus_999_is_a_remark_with_its_remedy() -> None:
     """The case minus-999."""
     (warning,) = load(CASES / "minus-999" / "m999.toml").warnings
-    assert "m999.csv, column x: -999 stands in 1 of 5 values, far from all" in warning
+    assert "m999.csv, column x: -999 occurs in 1 of 5 values, far from all" in warning
     assert "(0.5 to 10.1); if it means that nothing was measured, leave these fields" in warning
 
 
@@ -75,10 +75,10 @@ def test_inputs_times_and_covariates_are_looked_at_as_well() -> None:
     }
     problem = Problem(model, data, {"k": (0.0, None)}, {"x": 5.0}, by="ID")
     told = "\n".join(problem.warnings)
-    assert "column u: -999 stands in 1 of 4 values" in told
-    assert "column WT: -99 stands in 2 of 4 values" in told
+    assert "column u: -999 occurs in 1 of 4 values" in told
+    assert "column WT: -99 occurs in 2 of 4 values" in told
     plain = {"t": [0.0, 1.0, -999.0], "x": [5.0, 4.0, 3.0], "u": [1.0, 2.0, 3.0]}
     problem = Problem(
         Model(ode={"x": "-k*x + u"}, inputs={"u": "linear"}), plain, {"k": (0, None)}, {"x": 5.0}
     )
-    assert any("column t: -999 stands in 1 of 3" in w for w in problem.warnings)
+    assert any("column t: -999 occurs in 1 of 3" in w for w in problem.warnings)

@@ -1,7 +1,7 @@
 """SBML evaluated number by number from libsbml's trees: the second opinion on what is read.
 
 It knows nothing of expressions: it walks over rules, reactions and initial assignments as they
-stand in the file.
+appear in the file.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def test_it_fits_as_it_stands(tmp_path: Path, table: str) -> None:
         ("t,x\n0,\n1,\n", "no column beside the times can be a measurement (columns are: t, x);"),
         ("t,note\n0,a\n1,b\n", "note: has texts, such as 'a' in row 2; correct them if it is a"),
         ("", "the file is empty"),
-        ("x\n3\n2\n", "there is only one column, 'x'; the times stand in a column of their own"),
+        ("x\n3\n2\n", "there is only one column, 'x'; the times belong in a column of their own"),
         ("t,x\n08:30,3\n09:30,2\n", "column t, row 2: '08:30' is not a time; give times as"),
         ("Date,x\n31.01.2024,3\n", "column Date, row 2: '31.01.2024' is not a time; write dates"),
         ("t,x\n0,5\n1,4\n2,<0.5\n", "x: has texts, such as '<0.5' in row 4; if it is beyond"),
@@ -223,16 +223,16 @@ def test_indistinguishable_runs_are_reported(tmp_path: Path) -> None:
     twice = "".join(f"{t},{decay(t, s)}\n" for s in (5.0, 5.1) for t in TIMES)
     (tmp_path / "d.csv").write_text("t,x\n" + twice, encoding="utf-8")
     (note,) = draft(tmp_path / "d.csv", tmp_path, "d").notes
-    assert "d.csv, row 14: the times begin anew; if another run begins there, add a column" in note
+    assert "d.csv, row 14: the times restart; if another run begins there, add a column" in note
     lines = "".join(f"{T},{t},{decay(t, T)}\n" for T in (50, 60, 50) for t in TIMES)
-    with pytest.raises(InputError, match="row 14: the times begin anew, and T is another one"):
+    with pytest.raises(InputError, match="row 14: the times restart, and T is another one"):
         written(tmp_path, "T,t,x\n" + lines)
 
 
 def test_a_sentinel_is_pointed_out_when_the_file_is_made(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("t,x\n0,10\n1,-999\n2,4\n3,3\n", encoding="utf-8")
     (note,) = draft(tmp_path / "d.csv", tmp_path, "d").notes
-    assert "d.csv, column x: -999 stands in 1 of 4 values, far from all others (3 to 10)" in note
+    assert "d.csv, column x: -999 occurs in 1 of 4 values, far from all others (3 to 10)" in note
 
 
 def test_rows_may_be_in_descending_time(tmp_path: Path) -> None:

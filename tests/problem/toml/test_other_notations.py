@@ -122,7 +122,7 @@ def test_noise_in_the_words_of_others_is_reported_whole(
             "noise",
             '[noise]\nsd = "estimate"',
             (
-                "[noise] sd: the fields of an observable stand in its table; "
+                "[noise] sd: the fields of an observable belong in its table; "
                 'write x = { sd = "estimate" }'
             ),
             '[noise]\nx = { sd = "estimate" }',
@@ -131,7 +131,7 @@ def test_noise_in_the_words_of_others_is_reported_whole(
             "parameters",
             '[parameters]\nname = "k"\nmin = 0\nupper = 5',
             (
-                "[parameters] min, upper, name: the fields of a parameter stand in its table; "
+                "[parameters] min, upper, name: the fields of a parameter belong in its table; "
                 "write k = { lower = 0, upper = 5 }"
             ),
             "[parameters]\nk = { lower = 0, upper = 5 }",
@@ -179,7 +179,7 @@ def test_noise_in_the_words_of_others_is_reported_whole(
         (
             "ode",
             '[ode.x]\nrhs = "-k*x"\ninitial = 10',
-            '[ode] x: got a table; the initial value stands in [initial]; write x = "-k*x"',
+            '[ode] x: got a table; the initial value belongs in [initial]; write x = "-k*x"',
             "",
         ),
         (

@@ -19,7 +19,7 @@ from tests.simulation.zoo import NOISE, ZOO, Case
 
 
 def one_at_a_time(problem: Problem, vector: Array) -> tuple[Array, Array, float]:
-    """Residuals, Jacobian and cost by dual numbers, condition by condition, written out anew."""
+    """Residuals, Jacobian and cost by dual numbers, condition by condition, written out again."""
     forward, n = ForwardMap(problem), len(vector)
     values, rows, cost = [], [], 0.0
     for condition in problem.conditions:

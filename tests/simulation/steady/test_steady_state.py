@@ -208,7 +208,7 @@ def test_states_that_are_always_zero_do_no_harm() -> None:
 def test_the_conformity_suite_of_petab_has_these_simulations(
     number: str, initial: dict[str, float], at_t0: dict[str, float], simulated: list[float]
 ) -> None:
-    """Pre-equilibration at k1 = 0.3, then k1 = 0.8 and states that begin anew."""
+    """Pre-equilibration at k1 = 0.3, then k1 = 0.8 and states that restart."""
     event = Event((0.0,), {"k1": 0.8, **at_t0}, measured="after")
     run = at([1.0, 10.0], "A", t0=0.0, steady_state=True, events=[event])
     p = problem(CONVERSION, ["k2"], initial, run, observables={"A": "A"}, constants={"k1": 0.3})

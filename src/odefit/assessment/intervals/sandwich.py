@@ -108,7 +108,7 @@ def _unsuitable(forward: ForwardMap, uncertainty: Uncertainty) -> str:
     """Return why the sandwich cannot be computed, or an empty text."""
     blocks = forward.series_rows
     if forward.nodes is not None:
-        return "the trajectory begins anew at shooting nodes"
+        return "the trajectory restarts at shooting nodes"
     if not all(block.gaussian for block in blocks):
         return "they need normal noise without limits of detection"
     if any(b.lag_rows is not None or (b.condition, b.name) in forward.correlated for b in blocks):

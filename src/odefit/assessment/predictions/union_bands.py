@@ -35,7 +35,7 @@ class Member:
 class UnionBands:
     """Bands over several solutions, the best first; `mixed` asks for a mixture.
 
-    Solutions whose deviance exceeds the limit of the level that is asked for have no part in the
+    Solutions whose deviance exceeds the limit of the requested level have no part in the
     union. The curves of the others stand beside that of the best.
     """
 

@@ -119,7 +119,7 @@ class ValidationData:
     freed
         Initial values that were fitted to the new measurements, by ``state[run]``.
     one_step
-        Predictions one step ahead, if they were asked for and can be made.
+        Predictions one step ahead, if they were requested and can be made.
     time_unit
         The unit of the times; it may be empty.
     no_one_step

@@ -1,9 +1,9 @@
 """The bootstrap: the scatter of estimates when the data are measured and fitted again.
 
 B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993: the parametric bootstrap
-(section 6.5) draws noise from the noise model, that of residuals (section 9.4) from the residuals
-of the fit, each over the square root of one minus its leverage, so that they scatter as the noise
-does.
+(section 6.5) draws noise from the noise model. The bootstrap of residuals (section 9.4) draws from
+the residuals of the fit, each over the square root of one minus its leverage, so that they scatter
+as the noise does.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ export class FiguresView {
     this.element.append(label, this.note, this.image);
   }
 
-  /** The figures are those of a fit: they are drawn anew only when there is another one. */
+  /** The figures are those of a fit: they are redrawn only when there is another one. */
   draw() {
     if (this.of !== this.state.fit || this.of === undefined) {
       this.of = this.state.fit ?? null;

@@ -10,12 +10,12 @@ optimisation C. Loos, S. Krause and J. Hasenauer, Hierarchical optimization for 
 parametrization of ODE models, 2018, and L. Schmiester et al., Efficient parameterization of
 large-scale dynamic models based on relative measurements, 2020).
 
-At the inner optimum the derivative with respect to the eliminated unknowns is zero, so that the
-gradient of the reduced cost is that of the full cost with respect to the others. The Gauss-Newton
-(Fisher) matrix of the reduced problem is the Schur complement of the full one: from the Jacobian
-with respect to the others, the span of the eliminated unknowns is projected out (L. Kaufman, A
-variable projection method for solving separable nonlinear least squares problems, 1975). An unknown
-at a bound spans nothing.
+At the inner optimum the derivative with respect to the eliminated unknowns is zero. So the gradient
+of the reduced cost is that of the full cost with respect to the others. The Gauss-Newton (Fisher)
+matrix of the reduced problem is the Schur complement of the full one: from the Jacobian with
+respect to the others, the span of the eliminated unknowns is projected out (L. Kaufman, A variable
+projection method for solving separable nonlinear least squares problems, 1975). An unknown at a
+bound spans nothing.
 
 The inner optimum gives linear unknowns by bounded linear least squares, standard deviations as root
 mean squares, and units as roots of quadratic equations. If these depend on each other, they are

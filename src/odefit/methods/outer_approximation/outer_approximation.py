@@ -320,7 +320,7 @@ class OuterApproximation(Method):
 
 
 def _progress(control: Control) -> Callable[[BoundStep], None] | None:
-    """Return the function that reports the bounds as progress, None if nobody asked for it."""
+    """Return the function that reports the bounds as progress, None if it was not requested."""
     listener = control.report
     if listener is None:
         return None

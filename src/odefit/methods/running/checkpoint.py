@@ -1,9 +1,9 @@
 """Checkpoints: finished parts of long work, in an SQLite file that survives a kill at any moment.
 
-A file holds one or several kinds of work, such as the starts of a fit and the sides of its
-profiles, each with the fingerprint of its problem and options. Finished parts are records: a key,
-and a value as JSON, which preserves floats to the last bit. SQLite's rollback journal is used
-instead of its write-ahead log, because checkpoints may be on network file systems.
+A file holds several kinds of work, such as the starts of a fit and the sides of its profiles. Each
+has the fingerprint of its problem and options. Finished parts are records: a key, and a value as
+JSON, which preserves floats to the last bit. SQLite's rollback journal is used instead of its
+write-ahead log, because checkpoints may be on network file systems.
 
 A file may come from elsewhere: it is read as data, never executed, and all its contents are
 checked. A damaged record counts as not done.
@@ -388,7 +388,7 @@ def _check_format(database: sqlite3.Connection, path: Path) -> bool:
     if version < LEAST_FORMAT or tables != {WORK_TABLE, RECORD_TABLE}:
         raise InputError(
             f"{path}: is damaged (its tables are not those of a checkpoint); remove it to begin "
-            "anew"
+            "again"
         )
     return True
 

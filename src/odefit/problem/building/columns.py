@@ -174,7 +174,7 @@ def _no_times(time: str, names: list[str], data: Any) -> str:
             "data.rename_axis('t')"
         )
     if len(names) == 1:
-        return f"{missing}; the times stand in a column of their own beside the values"
+        return f"{missing}; the times belong in a column of their own beside the values"
     return f'{missing}; if one of them has the times, name it beside the data: time = "NAME"'
 
 

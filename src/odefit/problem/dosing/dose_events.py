@@ -286,7 +286,7 @@ class DoseEvents:
             if a.time < end:
                 spans.append((a.time, end, a.rate, a.record.order))
         for time in sorted({t for span in spans for t in span[:2] if math.isfinite(t)}):
-            # Rates are summed anew, so that ends differing by rounding leave no remainder.
+            # Rates are summed again, so that ends differing by rounding leave no remainder.
             rate = math.fsum(r for start, end, r, _ in spans if start <= time < end)
             order = max(o for start, end, _, o in spans if time in (start, end))
             ordered.append((time, order, Event((time,), {name: rate})))
@@ -322,7 +322,7 @@ class DoseEvents:
                 record.place,
                 f"SS = 1 is allowed only at the first time of a subject, t = {t0:g}, and in its "
                 f"first row, as that is the state in which the subject begins; here it is at t = "
-                f"{record.time:g}. Give the rows from here on an ID of their own (they begin anew, "
+                f"{record.time:g}. Give the rows from here on an ID of their own (they restart, "
                 "in the steady state), or write the doses that lead there as records (ADDL, II)",
             )
             return

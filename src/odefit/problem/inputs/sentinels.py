@@ -67,7 +67,7 @@ def point_out_sentinels(columns: Mapping[str, Any], place: str, issues: Issues) 
         for value, count in suspects:
             issues.warn(
                 f"{place}, column {name}",
-                f"{value:.10g} stands in {count} of {len(values[np.isfinite(values)])} values, far "
+                f"{value:.10g} occurs in {count} of {len(values[np.isfinite(values)])} values, far "
                 f"from all others ({others.min():g} to {others.max():g}); if it means that nothing "
                 "was measured, leave these fields empty",
             )

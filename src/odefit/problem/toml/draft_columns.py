@@ -197,7 +197,7 @@ class Columns:
         if len(cells) == 1:
             name = next(iter(cells))
             raise InputError(
-                f"{place}: there is only one column, {shown(name)}; the times stand in a column "
+                f"{place}: there is only one column, {shown(name)}; the times belong in a column "
                 "of their own, such as t, beside the values"
             )
         for name, column in cells.items():
@@ -330,7 +330,7 @@ class Columns:
         begins = [row for row in run if run[row] and run.get(row - 1) != run[row]]
         if not begins:
             return
-        message = f"{self.place}, row {lines[begins[0]]}: the times begin anew"
+        message = f"{self.place}, row {lines[begins[0]]}: the times restart"
         lacks = "a column that tells the runs apart, such as Run"
         for name in others:
             pairs = {(run[row], self.values[name][row]) for row in run}

@@ -87,7 +87,7 @@ def experiment_hint(key: str, value: Any) -> str:
 
 
 def with_experiment(raw: Mapping[str, Any], issues: Issues) -> Mapping[str, Any]:
-    """Return a problem whose data, or an event, stand in an experiment, with a message if not."""
+    """Return a problem with data and events in an experiment, and report misplaced ones."""
     if "experiment" in raw or not isinstance(raw.get("data"), (str, Mapping)):
         return raw
     value = raw["data"]
@@ -146,7 +146,7 @@ def _equations(
     if isinstance(value, Mapping):
         inner = [v for v in value.values() if isinstance(v, str)]
         if len(inner) == 1:
-            rest = "; the initial value stands in [initial]" * (len(value) > 1)
+            rest = "; the initial value belongs in [initial]" * (len(value) > 1)
             return [(key, inner[0], f"got a table{rest}")]
     name, wrong = _state(key, table, initial), ""
     if name != key:
@@ -211,7 +211,7 @@ def without_fields(
     meant = noise_meant(fields, NOISE_FIELDS, name) if noise else None
     issues.error(
         f"[{section}] {', '.join(wrong)}",
-        f"the fields of {'an observable' if noise else 'a parameter'} stand in its table; "
+        f"the fields of {'an observable' if noise else 'a parameter'} belong in its table; "
         f"{meant or f'write {name} = {{ {written} }}'}",
     )
     rest = {k: v for k, v in table.items() if k not in wrong}

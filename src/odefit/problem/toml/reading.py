@@ -174,7 +174,7 @@ def _interpolations(table: Mapping[str, Any], issues: Issues) -> dict[str, Any]:
             issues.error(
                 place,
                 f'expected {{ interpolation = "{meant}" }} for a column of the data, got '
-                f"{shown(value)}; a formula stands in [definitions]",
+                f"{shown(value)}; a formula belongs in [definitions]",
             )
             kinds[name] = meant
     return kinds

@@ -93,7 +93,7 @@ def round_dates(
 def _dates(
     low: datetime.datetime, high: datetime.datetime, seconds: float
 ) -> Iterator[datetime.datetime]:
-    """Yield round dates at least so many seconds apart, with some before and after."""
+    """Yield round dates at least `seconds` apart, with some before and after."""
     midnight = low.replace(hour=0, minute=0, second=0, microsecond=0)
     for step in CLOCK_STEPS:
         if seconds <= step:

@@ -121,7 +121,7 @@ def _draw_intervals(axes: Axes, intervals: list[PlannedInterval]) -> None:
         muted: dict[str, Any] = {"color": style.MUTED, "alpha": 0.7}
         axes.plot([low, high], [y + 0.14] * 2, linewidth=2.2, **muted)
         for end, shown, marker in ((before[0], low, "<"), (before[1], high, ">")):
-            if end != shown:  # it goes on beyond the panel
+            if end != shown:  # it continues beyond the panel
                 axes.plot([shown], [y + 0.14], marker, markersize=5.5, **muted)
         axes.plot(_relative(i, i.after), [y - 0.14] * 2, color=style.MODEL, linewidth=2.8)
         axes.plot([1.0], [y - 0.14], "o", color=style.MODEL, markersize=3.5)

@@ -33,8 +33,8 @@ def write_program(problem: Problem, vector: Array, path: str | os.PathLike[str])
     Raises
     ------
     InputError
-        The suffix is not one of these, the name is not a valid function name in the language, the
-        model uses a feature that stand-alone programs lack, or the file cannot be written.
+        The suffix is not one of these, or the name is not a valid function name in the language.
+        The model uses a feature that stand-alone programs lack, or the file cannot be written.
     """
     target = Path(os.fspath(path))
     language = TARGETS.get(target.suffix.lower())

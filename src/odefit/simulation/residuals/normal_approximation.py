@@ -16,8 +16,8 @@ from odefit.simulation.residuals.noise import known_sds
 def normal_approximation(problem: Problem) -> Problem:
     """Return the problem with normal noise of about the same size, and with normal priors.
 
-    Losses and correlations are dropped, counts have the variance for the count as mean (without the
-    dispersion, if that is estimated), and censored values are treated as measured at the limit. A
+    Losses and correlations are dropped, and censored values are treated as measured at the limit.
+    Counts have the variance for the count as mean (without the dispersion, if that is estimated). A
     prior of another family becomes a normal one of about the same location and width. Unknowns do
     not change, so that both problems accept the same vectors.
 

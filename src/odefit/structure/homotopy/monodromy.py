@@ -1,14 +1,14 @@
 """All solutions for generic parameters, starting from one: monodromy.
 
-Tracking solutions along closed loops in the space of parameters permutes them, and can take any of
-them to any other, because the incidence variety is the graph of a map and so irreducible. The loops
-come from a graph (T. Duff et al., Solving polynomial systems via homotopy continuation and
+Tracking solutions along closed loops in the space of parameters permutes them. It can take any
+solution to any other, because the incidence variety is the graph of a map and so irreducible. The
+loops come from a graph (T. Duff et al., Solving polynomial systems via homotopy continuation and
 monodromy, 2019): vertices are random parameters, edges are parameter homotopies between them.
 
-The end of the search follows from a probability. If m solutions are known and there is another, a
-solution tracked along a random edge arrives at an unknown one with probability at least 1/(m + 1),
-as long as edges permute solutions like random elements of the (transitive) monodromy group. So
-after N arrivals at known solutions the probability of a missed solution is at most (1 - 1/(m +
+The end of the search follows from a probability. Suppose that edges permute solutions like random
+elements of the (transitive) monodromy group. If m solutions are known and there is another, a
+solution tracked along a random edge arrives at an unknown one with probability at least 1/(m + 1).
+So after N arrivals at known solutions the probability of a missed solution is at most (1 - 1/(m +
 1))^N; the search ends when that is below :data:`MISS_PROBABILITY`. If the number of solutions is
 known (:mod:`odefit.structure.exact`), it ends when all are found, or when the probability is below
 :data:`MISS_PROBABILITY_IF_COUNTED`.

@@ -1,11 +1,11 @@
 """The square subsystem of the differentiated model: as many equations as unknowns.
 
-Equations are taken in order of derivative, all outputs of order 0 before those of order 1, each if
-it raises the rank of the Jacobian at a random point modulo a prime (section 3, step 4 of Bassik et
-al., with exact ranks). Everything that data and experiments prescribe (Taylor coefficients of the
-outputs, fixed values, time and inputs) forms one vector of parameters of the polynomial system. The
-system is first solved for generic parameters and then, by a parameter homotopy, for those of the
-data.
+Equations are taken in order of derivative, all outputs of order 0 before those of order 1. Each is
+kept if it raises the rank of the Jacobian at a random point modulo a prime (section 3, step 4 of
+Bassik et al., with exact ranks). Everything that data and experiments prescribe (Taylor
+coefficients of the outputs, fixed values, time and inputs) forms one vector of parameters of the
+polynomial system. The system is first solved for generic parameters and then, by a parameter
+homotopy, for those of the data.
 """
 
 from __future__ import annotations

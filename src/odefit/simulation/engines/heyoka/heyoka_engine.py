@@ -179,7 +179,7 @@ class HeyokaEngine:
     ) -> tuple[Array, int] | EngineFailure:
         """Integrate parts without outputs inside them; return values at their ends, and steps.
 
-        At a knot nothing but the inputs is set anew, and no grid is made: these would take four
+        At a knot nothing but the inputs is set again, and no grid is made: these would take four
         times as long as the integration.
         """
         equations = self._equations

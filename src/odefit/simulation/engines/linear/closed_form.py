@@ -105,7 +105,7 @@ class Functions:
 
     exponentials: Complex  # shape (n, k)
     integrals: Complex  # g, shape (n, k)
-    of_exponentials: Complex  # shape (r, k, n), of the eigenvalues that were asked for
+    of_exponentials: Complex  # shape (r, k, n), of the eigenvalues that were requested
     of_integrals: Complex  # shape (r, k, n)
 
 
