@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -190,6 +191,7 @@ def operations(
             yield instruction, operands, Part(tuple(program[bounds[0] : at + 1]))
 
 
+@lru_cache(maxsize=1000)
 def with_magnitudes(expression: Expression) -> Expression:
     """Return `expression` with magnitudes in place of fractional powers of even powers.
 

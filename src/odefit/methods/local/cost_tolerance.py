@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -219,9 +220,16 @@ def noiseless_rows(
     return noiseless
 
 
+_known: WeakKeyDictionary[Problem, float] = WeakKeyDictionary()
+
+
 def _weighted_squares(problem: Problem) -> float:
     """Return the squares of all measured values, or those of typical values if all are zero."""
-    return _squares(problem, typical=False) or _squares(problem, typical=True)
+    squares = _known.get(problem)
+    if squares is None:
+        squares = _squares(problem, typical=False) or _squares(problem, typical=True)
+        _known[problem] = squares
+    return squares
 
 
 def _squares(problem: Problem, *, typical: bool) -> float:
