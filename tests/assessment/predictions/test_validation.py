@@ -117,7 +117,7 @@ def test_a_right_model_is_called_worse_in_five_of_a_hundred_cases(sd: Any) -> No
     probabilities = []
     for seed in range(100):
         new = table(np.random.default_rng([seed, 1]), 1.5)
-        probabilities.append(fitted(seed, sd).validate(new).probability)
+        probabilities.append(fitted(seed, sd).validate(new, one_step=False).probability)
     worse = int((np.array(probabilities) < 0.05).sum())
     assert worse <= 12  # more have a probability of 0.1 %
     assert abs(np.mean(probabilities) - 0.5) < 3.5 / math.sqrt(12 * 100)

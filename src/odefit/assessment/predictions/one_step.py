@@ -85,6 +85,34 @@ class _Run:
     span: float
     changes: Sequence[tuple[float, Mapping[str, float]]]
     choice: EngineChoice = field(default=UNDECIDED)
+    maps: dict[tuple[float, float | None, bool], ForwardMap] = field(default_factory=dict)
+    """Forward maps of intervals and times, which filters with all disturbances share."""
+
+    def map(self, begin: float, end: float | None, *, done: bool) -> ForwardMap:
+        """Return the forward map over an interval, or at a time, where nothing happens any more.
+
+        Events at the beginning of an interval happen unless they are `done`.
+        """
+        key = begin, end, done
+        if key not in self.maps:
+            events = tuple(
+                (t, assign)
+                for t, assign in self.condition.events
+                if end is not None and (t > begin or (t == begin and not done))
+            )
+            problem = copy(self.forward.problem)
+            problem.conditions = (
+                replace(
+                    self.condition,
+                    t0=begin,
+                    events=events,
+                    times=np.array([begin if end is None else end]),
+                    series={},
+                    scalars=self.scalars(begin, after=done),
+                ),
+            )
+            self.maps[key] = self.forward.of(problem)
+        return self.maps[key]
 
     def scalars(self, time: float, *, after: bool) -> dict[str, Any]:
         """Return parameters and constants at a time, before or `after` the events of that time."""
@@ -276,20 +304,8 @@ def _moved(run: _Run, x: Array, begin: float, end: float, done: bool) -> tuple[A
 
     Events at its beginning happen unless they are `done`.
     """
-    events = tuple(
-        (t, assign) for t, assign in run.condition.events if t > begin or (t == begin and not done)
-    )
-    condition = replace(
-        run.condition,
-        t0=begin,
-        events=events,
-        times=np.array([end]),
-        series={},
-        scalars=run.scalars(begin, after=done),
-    )
-    problem = copy(run.forward.problem)
-    problem.conditions = (condition,)
-    course = run.forward.of(problem).trajectory(x, None, np.array([end]), choice=run.choice)
+    forward = run.map(begin, end, done=done)
+    course = forward.trajectory(x, None, np.array([end]), choice=run.choice)
     if isinstance(course, Failure) or not np.isfinite(course.states).all():
         return None
     run.choice = course.choice
@@ -308,13 +324,8 @@ def _outputs(
     All but the predictions are on the scale of the noise.
     """
     times = np.array([here.time])
-    scalars = run.scalars(here.time, after=run.condition.sees_events(here.time))
-    condition = replace(
-        run.condition, t0=here.time, events=(), times=times, series={}, scalars=scalars
-    )
-    problem = copy(run.forward.problem)
-    problem.conditions = (condition,)
-    forward = run.forward.of(problem)
+    forward = run.map(here.time, None, done=run.condition.sees_events(here.time))
+    problem, (condition,) = forward.problem, forward.problem.conditions
     course = forward.trajectory(x, None, times, choice=run.choice)
     if isinstance(course, Failure):
         return None
