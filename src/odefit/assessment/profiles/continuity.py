@@ -149,34 +149,39 @@ class JointProblem:
                 return str(at)
             values = at.point.nodes
             count, size = values.shape
-            rows, left = np.arange(len(at.residuals)), self.left
-            # Derivatives by the nodes of all residuals, and of all ends.
-            by_node = np.zeros((len(rows), count, size))
-            by_node[rows, shooting.chains.row_nodes] = at.rows_by_node
+            left, stretch = self.left, np.hypot(values, 2 * small)
+            row_nodes = shooting.chains.row_nodes
             by_unknown = np.array(at.rows_by_unknown)
             ends = at.gaps + values[left + 1]
             slope = 1 / np.hypot(ends, 2 * small)
             ends_by_node = slope[:, :, None] * at.by_node
             ends_by_unknown = slope[:, :, None] * at.by_unknown
             for node, first in zip(self.first, at.first_by_unknown, strict=True):
-                by_unknown += by_node[:, node] @ first
+                here = np.flatnonzero(row_nodes == node)
+                by_unknown[here] += at.rows_by_node[here] @ first
                 for i in np.flatnonzero(left == node):
                     ends_by_unknown[i] += ends_by_node[i] @ first
-            stretch = np.hypot(values, 2 * small)
+            rows_by_node = at.rows_by_node * stretch[row_nodes]
             ends_by_node = ends_by_node * stretch[left][:, None, :]
-            gaps_by_node = np.zeros((len(left), size, count, size))
-            intervals = np.arange(len(left))
-            gaps_by_node[intervals, :, left] = ends_by_node
-            gaps_by_node[intervals, :, left + 1] -= np.eye(size)
             factor = coordinates.derivative(vector) / shooting.scaling.derivative(vector)
-            a = [by_unknown * factor, (by_node * stretch)[:, self.inner].reshape(len(rows), -1)]
-            c = [
+            # Each row has derivatives by one node, each condition by two: only these are written.
+            place = np.full(count, -1)
+            place[self.inner] = np.arange(len(self.inner))
+            inner = place[row_nodes] >= 0
+            by_nodes = np.zeros((len(row_nodes), len(self.inner), size))
+            by_nodes[inner, place[row_nodes[inner]]] = rows_by_node[inner]
+            gaps_by_nodes = np.zeros((len(left), size, len(self.inner), size))
+            begun = np.flatnonzero(place[left] >= 0)
+            gaps_by_nodes[begun, :, place[left[begun]]] = ends_by_node[begun]
+            gaps_by_nodes[np.arange(len(left)), :, place[left + 1]] -= np.eye(size)
+            a = by_unknown * factor, by_nodes.reshape(len(row_nodes), -1)
+            c = (
                 ends_by_unknown.reshape(-1, len(vector)) * factor,
-                gaps_by_node[:, :, self.inner].reshape(len(left) * size, -1),
-            ]
+                gaps_by_nodes.reshape(len(left) * size, -1),
+            )
             gaps = self.of_nodes(ends) - self.of_nodes(values[left + 1])
         residuals, cost = at.residuals, at.evaluation.cost
-        known = [residuals, gaps, ends_by_node, *a, *c]
+        known = [residuals, gaps, ends_by_node, rows_by_node, a[0], c[0]]
         if not (math.isfinite(cost) and all(np.isfinite(k).all() for k in known)):
             return "derivatives on the nodes are not finite"
         growth = np.linalg.norm(ends_by_node, 2, axis=(1, 2)) if len(left) else np.zeros(0)
