@@ -270,7 +270,7 @@ def test_a_prediction_beyond_the_last_of_repeated_doses_says_so(
     assert capsys.readouterr().err.startswith(
         'note: experiment "experiment 1": the event that is repeated every 12 (x becomes x + 1) '
         "happens last at t = 24, and not again up to t = 48; raise its 'until', or add its times, "
-        "if it goes on\n"
+        "if it continues\n"
     )
 
 

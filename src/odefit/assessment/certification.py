@@ -81,7 +81,7 @@ def certify_region(
     certificate: str | Path | None = None,
     bounds: GivenBounds = None,
 ) -> tuple[RegionProof | None, str]:
-    """Prove a confidence region of this level, and what :func:`certify_answer` proves.
+    """Prove a confidence region of this level, and the bounds of :func:`certify_answer`.
 
     `starts` are other ends of the search, some of which may fit. Without a region, the result is
     the reason for its absence.

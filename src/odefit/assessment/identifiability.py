@@ -267,7 +267,7 @@ def _without_priors(forward: ForwardMap) -> ForwardMap:
 
 
 def _complete(findings: list[PointFinding], scatter: set[int], rows: int) -> bool:
-    """Tell whether further points would show nothing new.
+    """Return whether further points would show nothing new.
 
     Either every unknown was determined at some point, or every unknown has an effect and the rank
     equals the number of rows, which no other point can exceed.

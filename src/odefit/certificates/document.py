@@ -47,7 +47,7 @@ class Document:
     """A certificate: no values within the bounds have an objective below `lower`.
 
     At `incumbent`, shape (n,), the objective is at most `upper`. `statement` holds the problem
-    written out, and `fingerprint` is its SHA-256; `intact` tells whether the file is unchanged.
+    written out, and `fingerprint` is its SHA-256; `intact` is true if the file is unchanged.
     """
 
     statement: Mapping[str, Any]

@@ -164,7 +164,7 @@ class _LogFile(logging.FileHandler):
             )
 
     def close(self) -> None:
-        """Close the file, and drop whatever could not be written."""
+        """Close the file, and drop output that could not be written."""
         with suppress(OSError) if self.reported else nullcontext():
             super().close()
 

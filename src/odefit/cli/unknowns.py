@@ -1,4 +1,4 @@
-"""Options that change what is estimated: ``--fix``, ``--free`` and ``--bounds``."""
+"""Options that change the unknowns: ``--fix``, ``--free`` and ``--bounds``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def with_unknowns(problem: Problem, options: argparse.Namespace) -> Problem:
 
 
 def changed(options: argparse.Namespace) -> str | None:
-    """Return the first given option that changes what is estimated, or None."""
+    """Return the first given option that changes the unknowns, or None."""
     for name in ("fix", "free", "bounds"):
         if getattr(options, name, None):
             return f"--{name}"

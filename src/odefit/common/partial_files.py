@@ -44,7 +44,7 @@ def write_together(files: Mapping[Path, str | bytes]) -> None:
 def replace_file(target: Path, raw: bytes) -> None:
     """Write a file under another name, and give it its own name once it is complete.
 
-    Raises OSError; what was there before then remains, and no partial file does.
+    Raises OSError; earlier contents then remain, and no partial file does.
     """
     if target.exists() and not target.is_file():  # a pipe or a device can't be replaced
         target.write_bytes(raw)
@@ -66,7 +66,8 @@ def replace_file(target: Path, raw: bytes) -> None:
 def partial_file(target: Path) -> Path:
     """Return a new name beside a file under which this process writes it.
 
-    The name holds the computer and the process, so that others can tell whether it still runs.
+    The name holds the computer and the process, so that other processes can find out whether it
+    still runs.
     """
     return target.with_name(f"{_beginning(target)}{os.getpid()}-{secrets.token_hex(6)}.tmp")
 

@@ -59,7 +59,7 @@ class Enclosure:
 
     They are polynomials of `degree` in the unknowns, from Taylor polynomials with `order`
     coefficients in time. `lower_bound` of the objective holds for any unknowns; `unique_solution`
-    tells whether the equations have one solution for each value of the unknowns; `influence`, shape
+    is true if the equations have one solution for each value of the unknowns; `influence`, shape
     (R, n), is one where an unknown acts on a residual. Raises InputError if equations or noise
     cannot be enclosed, or standard deviations depend on unknowns.
     """

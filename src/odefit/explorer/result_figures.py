@@ -35,7 +35,7 @@ FIGURES: dict[str, Callable[[Result], Any]] = {
 def figure_svg(result: Result | None, kind: str) -> str:
     """Return a figure as SVG.
 
-    Raises InputError without a result, for an unknown kind, and for what cannot be drawn.
+    Raises InputError without a result, for an unknown kind, and for a figure that cannot be drawn.
     """
     if result is None or not result.solutions:
         raise InputError("there is no fit yet: fit first, or start with --result FILE.json")

@@ -75,7 +75,7 @@ def fit(
     Parameters
     ----------
     problem
-        The model, the data, and what is known of the unknowns.
+        The model, the data, and the knowledge of the unknowns.
     method
         The method, or its name such as ``"multi-start"``; None for :class:`Automatic`, which
         combines several. ``result.routes`` has the outcome of each of these.

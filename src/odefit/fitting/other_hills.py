@@ -1,4 +1,4 @@
-"""Places where other optima may lie, derived from the answer whatever the seed.
+"""Places where other optima may lie, derived from the answer for every seed.
 
 The motion may run at another speed (:mod:`odefit.fitting.other_speeds`). Unknowns with like roles
 may have been exchanged, and an unknown at a bound may belong far from it. An unknown that the data

@@ -1,6 +1,6 @@
 """The whole protocol of a method, and of a local method that searches from one start.
 
-Both are bases with defaults: a method only has to declare what differs.
+Both are bases with defaults: a method only has to declare differences.
 """
 
 from __future__ import annotations

@@ -314,8 +314,8 @@ def read_off(times: Array, values: Array, condition: Condition, series: Series) 
     """Return a mask of the times at which the line shows a measured quantity, shape (n,).
 
     The exception is a sum that is reset to zero at each measurement, such as the new cases of a
-    day. Within a day such a sum is not what was counted, so the line joins its values at the
-    resets. The line is that of :func:`fine_times`.
+    day. Within a day the sum differs from the count, so the line joins its values at the resets.
+    The line is that of :func:`fine_times`.
     """
     everywhere = np.ones(len(times), dtype=bool)
     at = np.unique([time for time, _ in condition.events])

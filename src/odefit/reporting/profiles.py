@@ -137,7 +137,7 @@ def region_title(region: ProvedRegion) -> str:
 
 
 def region_sentence(region: ProvedRegion) -> str:
-    """Return what is proved of a confidence region."""
+    """Return the proved statements on a confidence region."""
     sentence = (
         f"All values within {within(region.assumed)} whose objective is at most "
         f"{_rounded_up(region.cut)}, the limit of {level_words(region.level)} profiles, lie in "

@@ -19,8 +19,8 @@ GAP = 3
 class Column:
     """A column of a table.
 
-    ``wraps`` tells whether its cells may take several lines, between words. The column with the
-    lowest ``gives_way`` is left out first; a column without a number always stays.
+    ``wraps`` is true if its cells may be broken into several lines between words. The column with
+    the lowest ``gives_way`` is left out first; a column without a number always stays.
     """
 
     title: str

@@ -304,7 +304,7 @@ def design(
 def _knowledge(
     result: Result | None, vectors: Array, vector: Array, region: Region, counts: bool
 ) -> Knowledge:
-    """Return the knowledge before new measurements; `counts` tells whether there are some."""
+    """Return the knowledge before new measurements; `counts` is true if there are some."""
     uncertainty = None if result is None or not counts else result.uncertainty
     variance = None
     if result is not None and result.uncertainty is not None:

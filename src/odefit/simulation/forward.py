@@ -1,12 +1,11 @@
 """The forward map of a problem: from unknowns to residuals and their Jacobian.
 
-An evaluation takes these steps:
-1. `trajectories/conditions.py` divides all conditions into units;
+An evaluation takes these steps: 1. `trajectories/conditions.py` divides all conditions into units;
 2. `trajectories/trajectory.py` traverses the events and segments of one condition, or
-`trajectories/shared_map.py` those of conditions that begin alike; 3. `propagation/propagation.py`
-begins a condition, and moves it through an event or a segment; 4. `engines/engines.py` chooses the
-engine that integrates a segment with its sensitivities; 5. `residuals/residual_arrays.py` compares
-the trajectories with the measurements.
+`trajectories/shared_map.py` those of conditions with the same beginning; 3.
+`propagation/propagation.py` begins a condition, and moves it through an event or a segment; 4.
+`engines/engines.py` chooses the engine that integrates a segment with its sensitivities; 5.
+`residuals/residual_arrays.py` compares the trajectories with the measurements.
 """
 
 from __future__ import annotations

@@ -298,8 +298,8 @@ class _Course:
     ) -> None:
         """Apply events: those in `ready`, and all whose conditions become true.
 
-        The quantities in `driven`, which triggered them, are zero up to rounding; `flags` tell
-        whether they hold.
+        The quantities in `driven`, which triggered them, are zero up to rounding; `flags` are true
+        where they hold.
         """
         ready, driven = ready.copy(), driven.copy()
         for _ in range(MAX_AT_ONCE):

@@ -1,1 +1,1 @@
-"""Structural analysis: conclusions from the equations alone, whatever is measured."""
+"""Structural analysis: conclusions from the equations alone, for any measurements."""

@@ -8,7 +8,7 @@ scale, and of the likelihood ratio (C. E. Antle and L. J. Bain, A property of ma
 estimators of location and scale parameters, SIAM Review 11, 1969, 251-253; J. F. Lawless,
 Statistical Models and Methods for Lifetime Data, 1982, chapter 4): They depend only on the design,
 so that a simulation of pure noise on that design gives them. Here the design is the model's
-linearisation at the estimate, as it is for Student's t.
+linearisation at the estimate, as for Student's t.
 
 With several estimated normal standard deviations, F does not bound the likelihood ratio either
 (five values each: 7.8 instead of 5.9), but a simulation at their estimated ratios does.

@@ -37,9 +37,9 @@ class Side:
 
     Coordinates `at`, shape (k,), are values or their logarithms to base 10; `slopes` are
     derivatives of the deviances by them. `limit` is the coordinate of the end of the interval, or
-    NaN; `unchecked` tells that it was not compared with other optima, because time ran out.
-    `better` is a vector that fits better than the estimate, or empty; `optima`, shape (k, n), are
-    those reached from here.
+    NaN; `unchecked` is true if time ran out before it was compared with other optima. `better` is a
+    vector that fits better than the estimate, or empty; `optima`, shape (k, n), are those reached
+    from here.
     """
 
     at: Array

@@ -270,7 +270,7 @@ def _traced(
     control: Control,
     checkpoint: SideCheckpoint | None,
 ) -> Iterator[tuple[Task, Side]]:
-    """Yield the sides in the order of the tasks, whatever the order in which they finish."""
+    """Yield the sides in the order of the tasks, not in the order in which they finish."""
     known: dict[Task, Side] = {}
     if checkpoint is not None:
         finished = {t: checkpoint.find(t, best.vector) for t in tasks}

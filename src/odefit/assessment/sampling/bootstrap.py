@@ -207,7 +207,7 @@ def bootstrap(
     """Simulate data at an estimate, and fit each data set from there, and from `others`.
 
     ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals. Samples
-    depend on `seed` alone, whatever `jobs`. If the `time_limit`, the `memory` or the event `stop`
+    depend on `seed` alone, not on `jobs`. If the `time_limit`, the `memory` or the event `stop`
     ends the work, the results so far are returned, labelled as such; `checkpoint` is a file that
     stores fitted samples for later runs. Raises InputError for unusable arguments, a model that
     cannot be integrated at the estimate, and too few measurements for a residual bootstrap.

@@ -180,7 +180,7 @@ def sample_posterior(
 
     If there are `others`, optima that fit as well, chains begin at each of them in turn.
 
-    Samples depend on `seed` alone, whatever `jobs`. If the `time_limit`, the `memory` or the event
+    Samples depend on `seed` alone, not on `jobs`. If the `time_limit`, the `memory` or the event
     `stop` ends the work, the results so far are returned, labelled as such; `checkpoint` is a file
     that stores finished chains for later runs. Raises InputError for unusable arguments, without
     the package nutpie, and for a model that cannot be integrated at the estimate.

@@ -73,7 +73,7 @@ class AlgebraicRoute:
             return []
         except (CutOffError, MemoryError):
             raise
-        except Exception as error:  # noqa: BLE001 - the other routes go on, whatever it is
+        except Exception as error:  # noqa: BLE001 - the other routes continue after any exception
             LOGGER.error("the algebraic route failed", exc_info=error)
             self.message = f"failed because of a mistake in odefit: {type(error).__name__}: {error}"
             return []

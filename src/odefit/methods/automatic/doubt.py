@@ -78,15 +78,15 @@ class Doubts:
         self._sizes = expected_sizes(forward.problem)
 
     def of(self, alike: Sequence[Start], fit: NoiseFit) -> tuple[Doubt | None, bool]:
-        """Return the doubt of the best of ends that are alike, and whether to look elsewhere first.
+        """Return the doubt of the best of equal ends, and whether to search elsewhere first.
 
         `fit` compares it with the noise.
 
         If all unknowns act, the doubt is removed by methods of another family, or starts elsewhere,
-        that end there. If some are lost, all kinds of starts may end alike, and only many starts
-        without a better end remove it. Once unknowns were lost, starts return to all such ends,
-        even if a better one is known. If conditions trigger events, populations replace all these
-        starts, and run before any end counts.
+        that end there. If some are lost, all kinds of starts may end at the same optimum, and only
+        many starts without a better end remove the doubt. Once unknowns were lost, starts return to
+        all such ends, even if a better one is known. If conditions trigger events, populations
+        replace all these starts, and run before any end counts.
         """
         best, explained = min(alike, key=lambda s: (s.cost, s.index)), fit.explained is True
         if self._last is None or not self._tolerance.same(best, self._last[0]):
@@ -156,7 +156,7 @@ class Doubts:
 
 
 def doubt_of(forward: ForwardMap, end: Start, explained: bool) -> Doubt | None:
-    """Return what makes an end doubtful; None if nothing does.
+    """Return the reason to doubt an end; None if nothing does.
 
     If unknowns are lost, residuals must look clearly like noise. A correct model may leave some of
     them without effect, too, but then the residuals have no pattern. If equations switch or have

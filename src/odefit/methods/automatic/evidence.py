@@ -84,10 +84,10 @@ class Evidence:
 
         `judge` compares an end, and the number of families that reached it, with the noise.
         `untried` returns whether any routes have no start yet. `doubted` returns the doubt of the
-        best of ends that are alike, and whether to look elsewhere first. `unique` returns whether
-        starts of a route can lead to no other end. `in_valley` returns whether the way from an end
-        to the best leads downhill, and `level` whether an end counts as the best though it is
-        higher. `highest` returns the cost up to which ends fit within the noise of the best.
+        best of equal ends, and whether to search elsewhere first. `unique` returns whether starts
+        of a route can lead to no other end. `in_valley` returns whether the way from an end to the
+        best leads downhill, and `level` whether an end counts as the best though it is higher.
+        `highest` returns the cost up to which ends fit within the noise of the best.
         """
         best, _ = tolerance.best(ends)
         independent = families.independent(ends)

@@ -141,7 +141,7 @@ def _chances(moved: Array) -> Array | None:
     """Return the probability of drawing each unknown afresh: higher with its effect on residuals.
 
     It is proportional to the root of the change of all residuals over the unknown's interval, by
-    the derivatives at the base, shape (r, n). Returns None if all are alike.
+    the derivatives at the base, shape (r, n). Returns None if all are equal.
     """
     with np.errstate(all="ignore"):
         weights = np.sqrt(np.linalg.norm(moved, axis=0))

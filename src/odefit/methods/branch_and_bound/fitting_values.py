@@ -105,7 +105,7 @@ def _outside(intervals: Array, low: Array, high: Array) -> Array:
     for begin, end in intervals:
         inside |= (low >= begin) & (high <= end)
         covered += np.maximum(np.minimum(high, end) - np.maximum(low, begin), 0.0)
-    # Rounding must not hide what lies outside.
+    # Rounding must not hide values outside.
     return np.where(inside, 0.0, np.maximum(high - low - covered, np.finfo(float).tiny))
 
 

@@ -191,7 +191,7 @@ class RegionTree:
             yield
 
     def _process(self, chosen: list[int], stop: Callable[[], bool]) -> None:
-        """Replace chosen boxes by what remains of them; those not evaluated stay."""
+        """Replace chosen boxes by their remainders; those not evaluated stay."""
         batch = [self._open[b] for b in chosen]
         taken = set(chosen)
         self._open = [node for b, node in enumerate(self._open) if b not in taken]

@@ -1,1 +1,1 @@
-"""The quality of a fit: does noise explain the residuals? Search, status and report ask this."""
+"""The quality of a fit: the tests of residuals against noise."""

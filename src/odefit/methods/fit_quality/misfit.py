@@ -170,7 +170,7 @@ def assess_misfit(
         ratio = math.sqrt(left / expected) if expected > 0 else 0.0
         least = MAX_ESTIMATED_RATIO if share > MAX_UNFIT_SHARE else MAX_SYSTEMATIC_RATIO
         if ratio <= least or (forward.likelihood and share <= MAX_UNFIT_SHARE):
-            return None  # an estimated noise may replace what the model leaves out
+            return None  # an estimated noise may absorb missing parts of the model
         noise = "the noise of the data"
     large = f"residuals are {ratio:.2g} times as large as {noise}"
     if constrained:

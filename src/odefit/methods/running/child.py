@@ -272,7 +272,7 @@ def serve(handle: int, parent: int, memory: int, idle: float) -> None:
             connection.send(("returned", value))
         except InputError as error:
             connection.send(("refused", error.messages))
-        except Exception as error:  # noqa: BLE001 - whatever it raises is the outcome of the call
+        except Exception as error:  # noqa: BLE001 - any exception is the outcome of the call
             traceback.print_exc()
             sys.stderr.flush()
             connection.send(("raised", f"{type(error).__name__}: {error}"))

@@ -235,7 +235,7 @@ class AmplSolver:
         return KNOWN_EXECUTABLES.get(self.name, Executable())
 
     def missing(self) -> str | None:
-        """Return what is missing and how to install it: the executable, or Pyomo for its file."""
+        """Return the missing part and its installation: the executable, or Pyomo."""
         if importlib.util.find_spec("pyomo") is None:
             return f'{self.name} needs Pyomo, which is not installed: pip install "odefit[ampl]"'
         if shutil.which(self.executable) is None:

@@ -71,7 +71,7 @@ class _Call:
             return self.function(*arguments)
         except TracingError as error:
             self.refusals.append(str(error))
-        except Exception:  # noqa: BLE001 - the call was a question; the reader tells what is wrong
+        except Exception:  # noqa: BLE001 - the call was a question; the reader reports the error
             return None
         return None
 

@@ -248,7 +248,7 @@ class _Analysis:
             else:
                 values[name] = self._mean([float(b) for b in bounds if isinstance(b, float)])
         for name, written in pending.items():
-            # Expressions contain unknowns and numbers; what an experiment lacks is unknown.
+            # Expressions contain unknowns and numbers; values that an experiment lacks are unknown.
             if written.names <= values.keys():
                 values[name] = written.evaluate(values, self.algebra)
             else:

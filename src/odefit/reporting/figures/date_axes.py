@@ -60,7 +60,7 @@ class DateTicks(Locator):
 
 
 class DateLabels(Formatter):
-    """The dates of ticks in two lines; the second line has what neighbours share.
+    """The dates of ticks in two lines; the second line has the part that neighbours share.
 
     That is the year below months and days, or the day below times of day.
     """

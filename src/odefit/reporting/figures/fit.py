@@ -134,7 +134,7 @@ def driving_of(
 
 
 def draw_driving_panel(axes: Axes, one: Driving, several: bool) -> None:
-    """Draw an input, doses or a constant of one experiment, which the title names if asked."""
+    """Draw an input, doses or a constant of one experiment, which the title names on request."""
     draw_driving(axes, [one], [style.INK])
     if several:
         title = f"{axes.get_title('left')} · {style.shorten(one.experiment, 24)}"

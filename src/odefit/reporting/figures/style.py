@@ -238,7 +238,7 @@ def save_outlines(figure: Figure, stream: IO[bytes], **options: Any) -> None:
 
 @contextmanager
 def plain_style() -> Iterator[None]:
-    """Draw figures alike inside this context, whatever the user's settings are.
+    """Draw figures in one style inside this context, independent of the user's settings.
 
     Within another such context it does nothing.
     """

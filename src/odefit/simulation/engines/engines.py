@@ -5,7 +5,7 @@ problem is stiff; then its steps shrink without end. It is heyoka's Taylor metho
 Runge-Kutta method where heyoka is missing. It may take as much work as a usual integration by the
 implicit engine. When this is spent, the implicit engine computes the same segment, and the engine
 with less work is tried first from then on. Work is counted in steps times the predicted cost of a
-step (:mod:`odefit.simulation.engines.steps`). Every integration takes and returns what is known of
+step (:mod:`odefit.simulation.engines.steps`). Every integration takes and returns the knowledge of
 the stiffness, as a value: :class:`EngineChoice`. It depends on its arguments alone, never on time,
 so that results are the same on any machine.
 """

@@ -377,8 +377,8 @@ class Passage:
     ) -> tuple[Edge, int, bool] | None:
         """Return the edge that is left first, with the first time that shows it.
 
-        Times are numbered; -1 is now. The flag tells whether it is left exactly at that time, as at
-        a jump of an input.
+        Times are numbered; -1 is now. The flag is true if it is left exactly at that time, as at a
+        jump of an input.
         """
         every = np.append(self._time, times)
         states = np.concatenate([self._now.states[None], solution.states])

@@ -156,7 +156,7 @@ class LocatedEvents:
     ) -> None:
         """Apply pending events, and all events that they trigger.
 
-        `before` tells which conditions held. `driver` is the comparison that has just changed, and
+        `before` has the conditions that held. `driver` is the comparison that has just changed, and
         `change` the change of its time along the directions, shape (m,). After each event all
         conditions are evaluated again.
         """

@@ -74,7 +74,8 @@ def shared_segments(
 ) -> list[SharedSegment]:
     """Return the tree of segments of conditions that begin with the same values.
 
-    Parents come before children; `members` are the numbers of the conditions that begin alike.
+    Parents come before children; `members` are the numbers of the conditions with the same
+    beginning.
     """
     tree = _Tree(field, conditions)
     start = conditions[members[0]].t0

@@ -71,7 +71,7 @@ class SquareSystem:
         patient = not system.free_states or any(
             e.program.equations.functions for e in system.expansions
         )
-        # A known rank is pursued to whatever order it needs.
+        # A known rank is pursued to any order that it needs.
         highest = system.sufficient_order * (1 if rank is None else MAX_RISES)
         highest = max(highest, reached)
         for attempt in range(MAX_POINTS):

@@ -55,7 +55,7 @@ MAX_FAILURES = 8
 class Reach:
     """The orders to which derivatives at given initial values are followed, in `width` directions.
 
-    `order` is the last informative one; `final` tells whether later orders are known to be
+    `order` is the last informative one; `final` is true if later orders are known to be
     uninformative.
     """
 

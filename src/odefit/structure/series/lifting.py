@@ -39,7 +39,7 @@ class Differential:
 class Definition:
     """The function represented by an auxiliary state: ``state = function(arguments)``.
 
-    `polynomial` tells whether the relation is among the algebraic constraints, like that of a root.
+    `polynomial` is true if the relation is among the algebraic constraints, like that of a root.
     `exact` is the function of rational numbers; None if its value is not known to be rational.
     """
 

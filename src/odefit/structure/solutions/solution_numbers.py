@@ -38,9 +38,9 @@ FURTHER_SHARE = 0.3
 class SolutionNumbers:
     """The numbers of solutions that differ in the problem's unknowns, and of their values.
 
-    `held` unknowns were fixed. `branches` tells whether solutions were excluded whose auxiliary
-    states are not the principal values of their functions; None without such states. `exact` counts
-    come from a Groebner basis modulo a prime. `unique` unknowns certainly have one value, even if
+    `held` unknowns were fixed. `branches` is true if solutions were excluded whose auxiliary states
+    are not the principal values of their functions; None without such states. `exact` counts come
+    from a Groebner basis modulo a prime. `unique` unknowns certainly have one value, even if
     solutions were not counted. `compared` is the order of derivative up to which solutions were
     compared at given initial values, and from there along trajectories; None if not needed.
     """
