@@ -185,6 +185,18 @@ def test_no_page_of_the_documentation_has_a_phrase_of_another_language(name: str
     assert not found, "\n".join(found)
 
 
+FRAGMENT = re.compile(
+    r"^ *def (test_(?:what|how|which|that|of|nor|or|and|but|so)_\w+)", re.MULTILINE
+)
+"""Names of tests that begin like a question or in the middle of a sentence."""
+
+
+def test_the_name_of_a_test_begins_with_its_subject() -> None:
+    tests = Path(__file__).parent
+    found = [n for f in tests.rglob("test_*.py") for n in FRAGMENT.findall(f.read_text("utf-8"))]
+    assert not found
+
+
 KINDS = ("tutorials", "guide", "reference", "methods")
 """The first page of each kind: tutorials, guides, reference, explanation."""
 

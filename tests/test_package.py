@@ -16,7 +16,7 @@ def test_every_public_name_is_there_and_listed(name: str) -> None:
     assert name in dir(odefit)
 
 
-def test_names_that_load_much_are_loaded_when_they_are_asked_for() -> None:
+def test_heavy_names_are_loaded_on_first_use() -> None:
     code = (
         "import sys, odefit\n"
         "before = {'casadi', 'scipy'} & set(sys.modules)\n"

@@ -200,7 +200,7 @@ def test_residuals_of_the_size_of_the_unknowns_last_digit_are_an_optimum() -> No
     assert not local(problem, np.array([math.pi * (1 + 1e-12)])).optimal
 
 
-def test_steps_that_gain_less_than_the_accuracy_of_the_integration_are_none() -> None:
+def test_steps_below_the_accuracy_of_the_integration_do_not_count() -> None:
     """Noise of 1e-6 of the data, and an implicit engine that is accurate to 1e-9 of them."""
     problem = line(1e-4 * NOISE)
     forward = ForwardMap(problem, "bdf")

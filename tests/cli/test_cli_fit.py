@@ -168,7 +168,7 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(
 
 
 @pytest.mark.slow
-def test_a_checkpoint_of_another_fit_beside_the_json_is_given_up(
+def test_a_checkpoint_of_another_fit_beside_the_json_is_discarded(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run("fit", "decay.toml", "--json", "r.json", "--starts", "100000", "--time-limit", "0.7")

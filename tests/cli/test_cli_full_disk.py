@@ -87,7 +87,7 @@ def test_a_log_that_finds_no_room_is_reported_once(
     assert captured.err == f"warning: {log}: cannot be written: No space left on device\n"
 
 
-def test_a_checkpoint_in_a_read_only_folder_is_reported_and_the_fit_goes_on(
+def test_a_checkpoint_in_a_read_only_folder_is_reported_and_the_fit_continues(
     folder: Path, read_only: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkpoint = read_only / "kept"

@@ -64,7 +64,7 @@ def test_a_log_grows_and_holds_errors(folder: Path, capsys: pytest.CaptureFixtur
     assert logging.getLogger("odefit").level == level
 
 
-def test_nothing_is_shown_unless_it_is_asked_for(
+def test_nothing_is_shown_without_a_request(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     problem = odefit.library.load("harmonic")

@@ -48,7 +48,7 @@ def test_a_value_may_be_an_expression_of_numbers(
 
 
 @pytest.mark.slow
-def test_a_fit_goes_on_from_a_result(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fit_continues_from_a_result(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fitted("--fix", "s=2")
     capsys.readouterr()
     found = ("fit", "decay.toml", "--start", "out.json", "--method", "multi-start", "--starts", "2")

@@ -223,7 +223,7 @@ def test_targets_hold_where_they_were_reached_in_time() -> None:
     assert table["holds"].item()
 
 
-def test_the_papers_figures_stand_beside_ours() -> None:
+def test_the_papers_figures_are_shown_beside_ours() -> None:
     records = [
         ended(WIDE, OUTER, [[73.0, 19.48, 19.877]]),
         refused(WIDE, SCIP, "SCIP is not installed"),

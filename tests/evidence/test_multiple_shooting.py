@@ -113,7 +113,7 @@ def test_noise_has_the_level_it_says_and_times_are_uniform(name: str) -> None:
         assert np.abs(noise).max() < 0.05 * 4.5
 
 
-def test_levels_methods_and_nodes_share_random_numbers_and_batches_do_not() -> None:
+def test_only_batches_have_different_random_numbers() -> None:
     def noise(**changed: Any) -> np.ndarray[Any, Any]:
         data = Data(fits_task("rikitake", "data", realizations=1, **changed))
         values: np.ndarray[Any, Any] = data.problem(3).conditions[0].series["x"].values

@@ -291,7 +291,7 @@ def test_polished_runs_count_by_one_start_and_by_default() -> None:
     assert row[["runs", "reached", "by default", "lower"]].tolist() == [4, 2, 3, 1]
 
 
-def test_smoothers_stand_beside_the_default() -> None:
+def test_smoothers_are_compared_with_the_default() -> None:
     of = task("smoothed", "sir", "small", 0.1, 0, 1)
     base = {"converged": True, "smoothing": 1e-3, "search": 2e-3, "loss": 1.0}
     result = {

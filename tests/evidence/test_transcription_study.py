@@ -191,7 +191,7 @@ def test_certificates_are_counted_among_global_runs_alone() -> None:
     assert scope.loc["local", "runs"] == 1
 
 
-def test_our_solvers_stand_beside_their_like() -> None:
+def test_our_solvers_are_compared_with_equivalent_ones() -> None:
     records = [record(HARMONIC.format(s)) for s in ("Ipopt", "Bonmin", "SCIP")]
     table = compared(frame(records), ("solver",), paper.SOLVERS)
     pairs = {(a, b) for a, b in zip(table["solver"], table["paper solver"], strict=True)}

@@ -136,7 +136,7 @@ def test_two_equally_good_solutions_are_both_reported() -> None:
     assert any("as well" in w or "equally" in w for w in result.warnings)
 
 
-def test_known_values_stand_beside_the_estimates() -> None:
+def test_known_values_are_shown_beside_the_estimates() -> None:
     problem = decay(parameters={"k": {"lower": 0.0}, "s": 2.0}, initial={"x": "0.5*s"})
     best = odefit.fit(problem, MultiStart(starts=2)).best
     assert best.parameters["s"] == 2.0
@@ -268,7 +268,7 @@ def test_a_method_may_ask_for_its_answer_to_be_left_alone() -> None:
     assert told.objective == pytest.approx(best, rel=1e-9)
 
 
-def test_a_checkpoint_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_checkpoint_is_continued(tmp_path: Path) -> None:
     path = tmp_path / "fit.checkpoint"
     first = odefit.fit(oscillator(), MultiStart(starts=4), seed=1, checkpoint=path)
     stored = path.read_bytes()

@@ -13,7 +13,7 @@ LIMIT = "The time limit ended the search before the evidence was complete"
 
 
 @pytest.mark.parametrize("done", [True, False])
-def test_no_limit_stands_beside_an_answer_that_nothing_can_beat(done: bool) -> None:
+def test_no_limit_is_shown_for_an_answer_that_nothing_can_beat(done: bool) -> None:
     at = np.array([1.0])
     one = Start(0, at, at, 0.0, Status.CONVERGED, "", 1, 0.0, 0.0)
     estimate = Estimate(

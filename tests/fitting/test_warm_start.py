@@ -41,7 +41,7 @@ def result() -> Result:
         if m != "outer-approximation"
     ],
 )
-def test_every_method_goes_on_from_a_result(name: str, result: Result) -> None:
+def test_every_method_continues_from_a_result(name: str, result: Result) -> None:
     problem = decay()
     options: dict[str, Any] = {"starts": 1} if "starts" in METHODS[name].options else {}
     method = make_method(name, options)
@@ -52,7 +52,7 @@ def test_every_method_goes_on_from_a_result(name: str, result: Result) -> None:
 
 
 @pytest.mark.slow
-def test_outer_approximation_goes_on_from_a_result(result: Result) -> None:
+def test_outer_approximation_continues_from_a_result(result: Result) -> None:
     method = make_method("outer-approximation", {"starts": 1})
     again = odefit.fit(decay(), method, start=result, jobs=1, time_limit=15.0)
     assert again.objective <= result.objective * (1 + 1e-9)

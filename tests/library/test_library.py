@@ -53,7 +53,7 @@ def test_each_data_set_is_that_of_its_own_reference(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SEVERAL_SIZES)
-def test_samples_are_as_many_as_are_asked_for_and_the_fewest_otherwise(name: str) -> None:
+def test_the_number_of_samples_is_that_requested_or_the_fewest(name: str) -> None:
     sizes = library.reference(name).samples
     assert list(sizes) == sorted(sizes)
     for samples in (None, *sizes):

@@ -70,7 +70,7 @@ def test_bounds_that_share_nothing_with_the_problem_s_are_refused() -> None:
     assert finite_bounds(own, {"k": (3.0, 5.0)})[0].tolist() == [3.0, 3.0]
 
 
-def test_half_a_bound_is_kept_in_a_proposal() -> None:
+def test_a_one_sided_bound_is_kept_in_a_proposal() -> None:
     found = finite_bounds(problem({"lower": -7.0}, {"upper": -2.0}), "propose")
     assert found[0, 0] == -7.0
     assert found[1, 1] == -2.0

@@ -53,7 +53,7 @@ def test_a_pair_stands_for_bounds(pair: Any) -> None:
     assert problem.upper.tolist() == [5.0, 5.0]
 
 
-def test_a_bound_that_is_none_is_no_bound() -> None:
+def test_a_bound_of_none_is_ignored() -> None:
     problem = Problem(MODEL, DATA, {"k": (0.0, None)}, {"x": 1.0})
     assert problem.upper.tolist() == [math.inf]
 

@@ -78,7 +78,7 @@ def test_model_and_data_are_far_apart_for_everyone(seen: str) -> None:
 
 
 @pytest.mark.parametrize("seen", ["normal", "protanopia", "deuteranopia"])
-def test_lines_of_several_colours_can_be_told_apart(seen: str) -> None:
+def test_lines_of_several_colours_are_distinguishable(seen: str) -> None:
     closest = min(distance(a, b, seen) for a, b in combinations(style.SERIES, 2))
     assert closest > 10
     assert min(distance(a, b, seen) for a, b in combinations(style.SERIES[:4], 2)) > 15

@@ -167,7 +167,7 @@ def test_several_solutions_are_reported() -> None:
     assert "2 solutions give the same outputs." in text
 
 
-def test_a_count_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odefit.reporting.description.COUNT_WORK", 0.0)
     text = words(description_text(library.load("rational-seir")))
     assert "Whether other values give the same outputs was not decided within the limit." in text

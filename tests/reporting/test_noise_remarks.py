@@ -46,7 +46,7 @@ def remark_on_noise(result: Result, trouble: Trouble) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_the_bias_of_a_relative_noise_stands_beside_values_below_the_limit(
+def test_a_relative_noise_is_corrected_with_values_below_the_limit(
     censored: Result,
 ) -> None:
     """Of 40 values, 11 unknowns are estimated, and values below the limit tell less."""

@@ -62,7 +62,7 @@ def test_names_and_numbers_stay_whole_where_a_table_has_little_room(
     assert ("not linear" in rows[0]) == remarks
 
 
-def test_one_note_says_for_many_unknowns_what_is_alike_and_the_assessment_not_again() -> None:
+def test_one_note_states_a_shared_remark_on_many_unknowns_once() -> None:
     text = " ".join(printed(examples.by_subject(), 80).split())
     bends = "the linear interval is not to be trusted, as the model bends within it"
     assert text.count(bends) == 1

@@ -163,7 +163,7 @@ def test_nothing_is_printed_by_an_engine_that_fails(capfd: pytest.CaptureFixture
     assert captured.err == ""
 
 
-def test_a_blow_up_that_uses_up_the_taylor_methods_steps_is_called_so() -> None:
+def test_a_blow_up_that_exhausts_the_taylor_methods_steps_is_reported() -> None:
     problem = library.load("crauste-f")
     found = ForwardMap(problem).evaluate(sample(problem, 0, 1, 0)[0])
     assert isinstance(found, Failure)

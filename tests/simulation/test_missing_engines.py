@@ -43,7 +43,7 @@ def test_without_heyoka_the_command_line_fits_with_the_other_engine(
     assert "5.926e-05" in fitted_without_heyoka.stdout
 
 
-def test_and_says_so_with_the_remedy(
+def test_the_message_without_heyoka_names_the_remedy(
     fitted_without_heyoka: subprocess.CompletedProcess[str],
 ) -> None:
     text = " ".join(fitted_without_heyoka.stderr.split())

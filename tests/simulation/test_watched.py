@@ -31,7 +31,7 @@ def test_states_of_one_observable_each_share_one_direction() -> None:
     assert watched.count == 1
 
 
-def test_states_of_an_observable_have_directions_of_their_own() -> None:
+def test_states_of_an_observable_have_separate_directions() -> None:
     problem = chain({"a": "x1 + x2", "b": "x2*x3^2", "c": "x3 + x1", "d": "x9"})
     watched = Watched.of(problem, ForwardMap(problem).field)
     assert watched.count == 3

@@ -66,7 +66,7 @@ def test_a_tower_of_functions_is_given_up_after_little_work(family: str) -> None
         assert "was not decided within the limit" in found.sentence
 
 
-def test_the_count_has_a_limit_of_its_own() -> None:
+def test_the_count_has_a_separate_limit() -> None:
     problem = problem_of("-k*x/(1 + k*x)")
     whole = analysed(problem, Deadline(work=STRUCTURE_WORK), count_work=COUNT_WORK)
     assert whole["k"].status == "globally"

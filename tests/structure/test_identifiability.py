@@ -165,7 +165,7 @@ def test_whenever_the_time_passes_no_verdict_is_wrong(
 
 
 @pytest.mark.slow
-def test_unknowns_seen_in_very_high_derivatives_are_not_called_lost() -> None:
+def test_unknowns_in_very_high_derivatives_are_not_called_undetermined() -> None:
     """Around zeros the signal arrives late: the rank rises up to derivative 88 of 40 unknowns."""
     ode = {"x1": "k1*exp(-0.1*t)*(1 - x1) - 0.3*x1"}
     rates = ["k1"]
@@ -351,7 +351,7 @@ def test_a_kink_is_the_reason_why_there_is_nothing() -> None:
     assert len(found.table) == 0
 
 
-def test_nothing_unknown() -> None:
+def test_outputs_without_unknowns_have_a_sentence() -> None:
     found = odefit.identifiability(problem({"x": "-2*x"}, {"y": "x"}, [], {"x": 1.0}))
     assert found.sentence == "The outputs depend on no unknown."
 

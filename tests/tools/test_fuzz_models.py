@@ -136,7 +136,7 @@ def test_the_tool_sees_exceptions_warnings_and_what_the_log_hides(
 
 
 @pytest.mark.slow
-def test_a_campaign_goes_on_where_it_stopped(
+def test_a_campaign_continues_where_it_stopped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = tmp_path / "state.jsonl"

@@ -62,7 +62,7 @@ def test_a_fit_is_the_maximum_of_the_likelihood_of_a_dense_normal_distribution()
 
 
 @pytest.mark.slow
-def test_two_series_with_noise_of_their_own_are_fitted_together() -> None:
+def test_two_series_with_different_noise_are_fitted_together() -> None:
     rng = np.random.default_rng(2)
     slow, fast = noise_of(rng, 3.0), 0.2 * noise_of(rng, 0.5)
     chains = [Chains.of([TIMES], 1.0, (0.05, 100.0), k) for k in (0, 1)]

@@ -211,7 +211,7 @@ def test_all_determined_does_not_stand_beside_several_solutions() -> None:
 
 
 @pytest.mark.parametrize("noise", [None, {"y": {"sd": "estimate"}}])
-def test_subjects_of_their_own_are_checked_as_all_together_are(
+def test_separate_subjects_are_checked_like_all_together(
     noise: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The rate of B is nearly lost in the noise, so that its interval bends; that of A is not.

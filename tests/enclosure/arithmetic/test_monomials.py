@@ -30,7 +30,7 @@ def test_the_order_is_by_degree() -> None:
 
 @pytest.mark.parametrize("variables", range(1, 6))
 @pytest.mark.parametrize("degree", range(4))
-def test_their_number(variables: int, degree: int) -> None:
+def test_the_number_of_monomials_is_a_binomial_coefficient(variables: int, degree: int) -> None:
     assert len(Monomials(variables, degree)) == comb(variables + degree, degree)
 
 
@@ -40,7 +40,7 @@ def test_degree_zero_has_no_variables() -> None:
     assert monomials.linear == []
 
 
-def test_without_variables() -> None:
+def test_one_monomial_exists_without_variables() -> None:
     assert len(Monomials(0, 3)) == 1
 
 
@@ -74,7 +74,7 @@ def test_pairs_are_all_products_within_the_degree(n: int, degree: int, data: st.
     assert support is None or support == {k for _, _, k in pairs}
 
 
-def test_too_many() -> None:
+def test_too_many_monomials_are_refused() -> None:
     with pytest.raises(InputError, match=r"30 unknowns: polynomials of degree 6 .* lower degree"):
         Monomials(30, 6)
 

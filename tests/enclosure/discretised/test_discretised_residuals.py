@@ -153,7 +153,7 @@ def test_events_and_inputs(scheme: str, interpolation: str) -> None:
 
 
 @pytest.mark.parametrize("degree", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3))])
-def test_every_degree(degree: int) -> None:
+def test_enclosures_hold_at_every_degree(degree: int) -> None:
     problem, vector = eventful()
     widths = [0.0, 1e-3, 0.05]
     found = checked(problem, "radau", 6, vector, widths, 6, degree)
@@ -241,7 +241,7 @@ def test_one_box_does_not_depend_on_the_others() -> None:
 
 
 @pytest.mark.slow
-def test_a_bound_that_no_guess_confirms_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bound_that_no_guess_confirms_is_infinite(monkeypatch: pytest.MonkeyPatch) -> None:
     """A contraction holds for deviations up to the guess that it was computed with."""
     problem, vector = of_library("lotka-volterra-f")
     enclosure = DiscretisedEnclosure(problem, SCHEMES["trapezoid"], UniformMesh(12))

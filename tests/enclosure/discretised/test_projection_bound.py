@@ -75,7 +75,7 @@ def test_continuity_raises_the_bound_of_hiv_proteinase() -> None:
     assert 0.018653 < found < 0.018654
 
 
-def test_few_measurements_have_none() -> None:
+def test_few_measurements_have_no_projection_bound() -> None:
     problem = library.load("alpha-pinene")
     enclosure = DiscretisedEnclosure(problem, Collocation(3, "legendre"), UniformMesh(5), 1)
     assert enclosure.lower_bound == 0.0

@@ -207,7 +207,7 @@ def test_a_steady_state_is_a_period_from_minus_infinity(tmp_path: Path) -> None:
     assert_equal(problem, read_petab(path).problem, np.array([0.6]))
 
 
-def test_values_of_experiments_become_parameters_of_their_own(tmp_path: Path) -> None:
+def test_values_of_experiments_become_separate_parameters(tmp_path: Path) -> None:
     data = {"t": [0.0, 1.0, 2.0], "y": [2.0, 1.0, 0.4]}
     problem = decay(
         data=None,

@@ -167,16 +167,16 @@ def test_an_end_that_is_lower_by_an_error_of_the_integration_does_not_begin_anew
 
 
 class TestReaching:
-    def test_equal_costs_do(self) -> None:
+    def test_equal_costs_reach_the_best(self) -> None:
         assert reaches(start(50.0, 2.0), start(50.001), TOLERANCE)
         assert not reaches(start(51.0, 2.0), start(50.0), TOLERANCE)
 
-    def test_equal_values_do_whatever_the_accuracy_of_their_costs(self) -> None:
+    def test_equal_values_reach_the_best_at_any_accuracy_of_their_costs(self) -> None:
         sharp = start(1e-19, 1.0)
         assert reaches(start(1e-8, 1.0 + 1e-6), sharp, TOLERANCE)
         assert not reaches(start(1e-8, 1.001), sharp, TOLERANCE)
 
-    def test_a_failure_does_not(self) -> None:
+    def test_a_failure_does_not_reach_the_best(self) -> None:
         failed = start(math.inf, 1.0, Status.FAILED)
         assert not reaches(failed, start(1.0, 1.0), TOLERANCE)
 

@@ -64,7 +64,7 @@ def test_rungs_have_more_evaluations_and_more_patience() -> None:
 
 
 class TestLadder:
-    def test_the_best_of_a_rung_go_on_once_each(self) -> None:
+    def test_each_best_search_of_a_rung_continues_once(self) -> None:
         ends = [end(k, 10.0 - k) for k in range(6)]
         ladder = Ladder()
         assert math.ceil(PROMOTED * len(ends)) == 2
@@ -84,7 +84,7 @@ class TestLadder:
         assert ladder.next_of([], [*first, *second], TOLERANCE) == (first[0], 1)
         assert ladder.next_of([], [*first, *second], TOLERANCE) is None
 
-    def test_on_the_last_rung_a_search_goes_on_as_long_as_it_comes_out_of_its_valley(self) -> None:
+    def test_a_search_on_the_last_rung_continues_until_it_leaves_its_valley(self) -> None:
         ladder, first = Ladder(), end(0, 2.0)
         ladder.put(first, LAST - 1)
         assert ladder.next_of([first], [], TOLERANCE) == (first, LAST)
@@ -108,7 +108,7 @@ class TestLadder:
         assert Ladder().next_of([], settled, TOLERANCE) is None
         assert Ladder().next_of(settled[:1], settled, TOLERANCE) == (settled[0], LAST)
 
-    def test_from_the_valley_of_a_search_that_went_on_no_other_does(self) -> None:
+    def test_only_one_search_from_a_valley_continues(self) -> None:
         ladder = Ladder()
         first, near, apart = end(0, 1.0), end(1, 1.0 + 1e-5), end(2, 2.0)
         assert ladder.next_of([first], [], TOLERANCE) == (first, 1)

@@ -382,7 +382,7 @@ def test_logarithms_on_a_mesh_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_missing_bounds_are_proposed_and_accepted_when_told_so() -> None:
+def test_missing_bounds_are_proposed_and_accepted_on_request() -> None:
     with pytest.raises(InputError, match="--bounds propose") as raised:
         fit(problems.decay(), BranchAndBound(), seed=1)
     assert '"k"' not in str(raised.value)

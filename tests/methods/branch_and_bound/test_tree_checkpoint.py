@@ -80,7 +80,7 @@ def test_a_target_that_was_looked_for_before_is_not_exceeded(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+def test_a_fit_continues_from_its_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "boxes"
     bounds = {"k": {"lower": 0.0, "upper": 10.0}, "s": {"lower": 0.0, "upper": 20.0}}
     problem = decay(0.05, parameters=bounds)

@@ -53,7 +53,7 @@ def test_a_curve_that_stays_where_it_begins_is_reported_without_talk_of_angles()
     assert said.endswith("Check units, signs, initial values and what is observed")
 
 
-def test_a_curve_near_the_data_is_not_spoken_of() -> None:
+def test_a_curve_near_the_data_gives_no_remark() -> None:
     small = np.deg2rad(20.0)
     assert not words(pendulum(small), np.array([0.8, 0.15]))
 

@@ -45,7 +45,7 @@ class TestGivenNoise:
         assert fit.freedom == 300
         assert re.fullmatch(r"chi-square is \S+ for 301 values", fit.sentence)
 
-    def test_other_values_are_not(self) -> None:
+    def test_other_values_are_not_explained(self) -> None:
         fit = judged(decay(0.01), 0.6)
         assert fit.explained is False
         assert "more than the noise explains" in fit.sentence
@@ -77,7 +77,7 @@ class TestEstimatedNoise:
         assert given.explained is True
         assert estimated.explained is False
 
-    def test_few_times_say_nothing(self) -> None:
+    def test_few_times_give_no_verdict(self) -> None:
         fit = judged(decay(0.01, False, np.linspace(0.0, 6.0, 12)), 0.6)
         assert fit.explained is None
         assert not fit.sentence
@@ -94,7 +94,7 @@ class TestEstimatedNoise:
         assert 1e-8 < slightly_off.relative < 1e-5
 
 
-def test_no_trajectory_says_nothing() -> None:
+def test_a_missing_trajectory_gives_no_verdict() -> None:
     """The solution of x' = k x^2 from 1 ends at 1/k."""
     model = Model(ode={"x": "k*x^2"})
     data = {"t": [0.0, 1.0, 2.0], "x": [1.0, 1.0, 1.0]}
@@ -120,7 +120,7 @@ class TestSlowPattern:
 
     @pytest.mark.parametrize("series", [1, 2, pytest.param(8, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("variance", [1.0, None])
-    def test_noise_seldom_has_one(self, series: int, variance: float | None) -> None:
+    def test_noise_seldom_has_a_pattern(self, series: int, variance: float | None) -> None:
         """The probability is right for one series and for many, to the factor of Bonferroni."""
         rng = np.random.default_rng(2)
 
@@ -145,7 +145,7 @@ class TestSlowPattern:
     def test_residuals_beyond_all_noise_have_one(self) -> None:
         assert slow_pattern([slow_parts(np.full(200, 1e6), 1.0)]) == 0.0
 
-    def test_few_residuals_say_nothing(self) -> None:
+    def test_few_residuals_give_no_verdict(self) -> None:
         assert slow_pattern([slow_parts(np.arange(60.0), 1.0)]) == 1.0
         assert slow_pattern([slow_parts(np.arange(60.0))]) == 1.0
         assert slow_pattern([]) == 1.0

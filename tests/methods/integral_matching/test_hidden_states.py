@@ -41,7 +41,7 @@ def test_a_parameter_that_acts_on_the_recovered_state_is_not_linear_with_the_res
     assert match.nonlinear == ("beta",)
 
 
-def test_recovery_goes_on_after_events_with_free_starts() -> None:
+def test_recovery_continues_after_events_with_free_starts() -> None:
     """Half of the susceptibles are vaccinated at t = 1.2: S has a start of its own there."""
     times = np.linspace(0.0, 3.0, 61)
 

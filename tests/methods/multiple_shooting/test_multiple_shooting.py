@@ -383,7 +383,7 @@ def kept_records(path: Path) -> int:
 
 
 @pytest.mark.slow
-def test_a_checkpoint_goes_on_with_the_same_answer(tmp_path: Path) -> None:
+def test_a_checkpoint_continues_to_the_same_answer(tmp_path: Path) -> None:
     problem = lorenz(5.0, step=0.2)
     path = tmp_path / "kept"
     method = MultipleShooting(starts=3, start={"r": 20.0}, constraints=["s <= 12"])
@@ -498,7 +498,7 @@ def test_progress_is_reported_step_by_step() -> None:
 
 
 @pytest.mark.slow
-def test_several_experiments_with_events_and_values_of_their_own() -> None:
+def test_several_experiments_have_separate_events_and_values() -> None:
     random = np.random.default_rng(0)
     t = np.linspace(0.0, 5.0, 16)
 

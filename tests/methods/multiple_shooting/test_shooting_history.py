@@ -111,7 +111,7 @@ def test_a_node_at_the_last_measurement_is_no_trouble() -> None:
     assert finite[-1] == pytest.approx(0.4, abs=1e-6)
 
 
-def test_relaxation_is_no_iteration_but_leaves_little_to_do() -> None:
+def test_relaxation_is_no_iteration_and_leaves_few() -> None:
     problem = library.load("fitzhugh-nagumo-v")
     relaxed = MultipleShooting(nodes=8).follow(problem)
     assert relaxed.converged

@@ -137,7 +137,7 @@ def test_integrations_are_cut_off_some_time_after_the_deadline() -> None:
         assert control.cut_off.reached is reached
 
 
-def test_and_some_time_after_an_interruption() -> None:
+def test_integrations_are_cut_off_some_time_after_an_interruption() -> None:
     clock = Clock()
     control = Control()
     watch = Watch(control, clock=clock)

@@ -153,7 +153,7 @@ def test_a_worker_without_a_parcel_gets_it_and_each_is_sent_once_to_each() -> No
     assert workers.carried == 3 * sum(len(p.content) for p in parcels)
 
 
-def test_a_broken_executor_is_given_up_told_and_nothing_is_lost(
+def test_a_broken_executor_is_replaced_and_reported_without_loss(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(workers_module, "installed", lambda _: False)

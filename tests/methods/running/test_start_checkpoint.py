@@ -238,7 +238,7 @@ def test_a_start_stopped_early_is_not_stored_even_if_it_converged(
     assert list(records(path, "starts")) == ["0"]
 
 
-def test_more_starts_go_on_from_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_starts_continue_from_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     solved(path)
     with counted(monkeypatch) as computed:

@@ -229,7 +229,7 @@ def test_the_backward_recursion_of_the_paper_loses_all_digits_there() -> None:
     assert np.linalg.norm(decayed) > 1e20
 
 
-def test_growth_beyond_all_numbers_is_no_matter() -> None:
+def test_growth_beyond_all_numbers_is_allowed() -> None:
     """200 intervals, each a factor of a thousand: 1e600."""
     system = saddle(200, 1e3)
     found = system.condensed()

@@ -188,7 +188,7 @@ def test_it_stops_after_the_most_iterations() -> None:
     assert len(end.iterations) == 3
 
 
-def test_it_stops_when_told_to() -> None:
+def test_the_iteration_stops_on_request() -> None:
     shooting, point = on_trajectory(exchange(), EXACT, CUTS)
     calls = iter([False, False, True])
     end = iterated(shooting, shaken(point, 0.3), stop=lambda: next(calls, True))

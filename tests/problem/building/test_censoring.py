@@ -45,7 +45,7 @@ def test_a_column_marks_censored_values_and_an_empty_cell_marks_nothing() -> Non
     assert found.values.tolist() == [1.0, 0.5, 0.2, 0.05]
 
 
-def test_a_column_of_zeros_is_as_good_as_none() -> None:
+def test_a_column_of_zeros_has_no_effect() -> None:
     assert series(problem({"sd": 0.1}, y_cens=[0, 0, 0, 0])).censored is None
 
 

@@ -61,7 +61,7 @@ def test_duplicate_times_are_replicates_with_a_warning() -> None:
     assert found.inputs["u"].times.tolist() == [0, 1]
 
 
-def test_standard_deviations_stand_beside_their_values() -> None:
+def test_standard_deviations_are_written_beside_their_values() -> None:
     found, issues = read(good(y=[1, None, 3], y_sd=[0.1, None, 0.3]))
     assert not issues.errors
     sds = found.series["y"].sds

@@ -399,7 +399,7 @@ def test_a_subject_without_measurements_is_left_out_with_a_warning(tmp_path: Pat
     assert "d.csv, ID = P3: the subject has no measured value, and is left out" in warning
 
 
-def test_the_column_that_tells_experiments_apart_may_stand_in_the_equations() -> None:
+def test_equations_may_use_the_column_that_distinguishes_experiments() -> None:
     data = {"dose": [0.5, 0.5, 2.0, 2.0], "t": [0.0, 1.0, 0.0, 1.0], "x": [0.0, 0.4, 0.0, 1.7]}
     model = Model(ode={"x": "dose - k*x"})
     problem = Problem(model, data, {"k": {}}, {"x": 0.0}, by="dose")
@@ -434,7 +434,7 @@ columns = { c = "c (mg/L)", AMT = "Dose (mg)", WT = "Weight (kg)" }"""
     assert problem.size == 4
 
 
-def test_the_column_of_by_may_stand_in_the_equations_under_another_name(tmp_path: Path) -> None:
+def test_equations_may_use_the_column_of_by_under_another_name(tmp_path: Path) -> None:
     text = """format = 1
 [ode]
 x = "-k*S0*x"

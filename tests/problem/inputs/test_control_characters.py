@@ -33,7 +33,9 @@ def test_texts_of_all_languages_and_line_ends_are_fine(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["\x1b[31m", "a\rb", "\x9b2J", "\x07", "a\u202eb", "\u2028"])
 @pytest.mark.parametrize("key", ["name", "description", "time_unit"])
-def test_texts_of_a_problem_file_have_none(tmp_path: Path, key: str, text: str) -> None:
+def test_texts_of_a_problem_file_have_no_control_characters(
+    tmp_path: Path, key: str, text: str
+) -> None:
     (tmp_path / "data.csv").write_text("t,x\n0,1\n1,0.5\n", encoding="utf-8")
     written = f"{key} = {json.dumps('x' + text)}\n{DECAY}"
     (tmp_path / "problem.toml").write_text(written, encoding="utf-8")

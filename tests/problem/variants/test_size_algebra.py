@@ -92,7 +92,7 @@ def test_a_level_cannot_change_values_that_an_earlier_one_determines(size: int) 
         ("a*exp(-l + 0.5)", {"l": -1.0}),
     ],
 )
-def test_the_exponential_of_a_logarithm_is_a_quantity_of_its_own(
+def test_the_exponential_of_a_logarithm_is_a_separate_quantity(
     text: str, multiples: dict[str, float]
 ) -> None:
     algebra = SizeAlgebra({})

@@ -96,7 +96,7 @@ def test_names_have_greek_letters_and_subscripts(name: str, shown: str) -> None:
     assert read(ElementTree.fromstring(f"<math>{typeset_name(name)}</math>")) == shown
 
 
-def test_names_that_would_look_alike_are_shown_as_written() -> None:
+def test_names_of_the_same_look_are_shown_as_written() -> None:
     symbols = Symbols(["k21", "k_21", "k3"])
     shown = [read(ElementTree.fromstring(f"<m>{symbols[n].markup}</m>")) for n in symbols]
     assert shown[:3] == ["k21", "k_21", "k_3"]
@@ -145,7 +145,7 @@ def test_a_formula_has_the_same_value_after_writing_and_reading(text: str) -> No
     assert left == pytest.approx(right, rel=1e-9, nan_ok=True)
 
 
-def test_pieces_stand_beside_a_brace_with_their_conditions() -> None:
+def test_pieces_are_drawn_beside_a_brace_with_their_conditions() -> None:
     found = Symbols([]).formula(parse("2*piecewise(x, x <= 1 && !(y == 2), 0)")).markup
     text = re.sub(r"<[^>]*>", " ", found)
     assert (

@@ -47,7 +47,7 @@ def test_a_quotient_by_a_magnitude_jumps() -> None:
 
 
 @pytest.mark.parametrize("sign", ["v/sqrt(v^2)", "v/(v*v)^0.5", "abs(v)/v", "(v^2)^(1/2)/v"])
-def test_quotients_with_a_root_of_a_square_jump_as_signs_do(sign: str) -> None:
+def test_quotients_with_a_root_of_a_square_jump_like_signs(sign: str) -> None:
     of = found(v=f"u - F*{sign}", u="1")
     assert [q.text for q in of.quantities] == ["v"]
     above, below = (of.on((side,)).model.ode["v"] for side in (1, -1))

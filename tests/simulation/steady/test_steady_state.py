@@ -59,7 +59,7 @@ def test_a_measurement_at_infinity_sees_the_steady_state_with_the_total_of_the_s
     assert found.jacobian == pytest.approx(differences(conversion, vector, 1e-3), rel=1e-7)
 
 
-def test_finite_times_and_infinity_stand_side_by_side() -> None:
+def test_finite_times_and_infinity_are_allowed_together() -> None:
     p = problem(CONVERSION, ["k1", "k2"], {"A": {}, "B": {}}, times=(0.0, 0.5, 1.5, INF))
     vector = np.array([0.3, 0.7, 2.0, 0.5])
 

@@ -143,7 +143,7 @@ def test_paths_can_be_left_where_they_are() -> None:
     assert np.all(tracked.steps == 3)
 
 
-def test_regular_solutions_are_distinguished_from_singular_ones_and_from_none() -> None:
+def test_regular_singular_and_missing_solutions_are_distinguished() -> None:
     """Of ``x^2 = 2`` or ``x^2 = 0`` with y = 0: zero has no size that its steps could shrink to."""
 
     class Squares:

@@ -62,7 +62,7 @@ def test_experiments_share_parameters_and_have_initial_values_of_their_own() -> 
     assert rates == [-6.0, -20.0, -2.0]
 
 
-def test_several_times_have_states_of_their_own() -> None:
+def test_several_times_have_separate_states() -> None:
     model = problem({"x": "-k*x"}, {"y": "x"}, ["k"])
     assert DifferentiatedSystem(model, free_states=True, times=2).names == ["k", "x@#1", "x@#2"]
 

@@ -93,7 +93,7 @@ def test_auxiliary_states_follow_the_algebraic_variable() -> None:
     assert new == pytest.approx(np.exp(2.25), rel=1e-13)
 
 
-def test_without_them_nothing_changes() -> None:
+def test_models_without_auxiliary_states_do_not_change() -> None:
     given = problem({"x": "-k*x"}, {"y": "x"}, ["k"])
     system = DifferentiatedSystem(given, free_states=True)
     vector = np.array([0.1, 0.2], dtype=complex)

@@ -60,7 +60,7 @@ def test_few_columns_are_those_of_the_block_exponential(
     assert distance(found, block(matrices, columns)) < 1e-13 * (1 + 0.3 * norm)
 
 
-def test_matrices_of_all_norms_may_stand_in_one_stack() -> None:
+def test_one_stack_may_hold_matrices_of_all_norms() -> None:
     matrices = np.concatenate([stack(1, 4, norm) for norm in NORMS])
     columns = np.random.default_rng(1).standard_normal((len(NORMS), 4, 2))
     rows = np.concatenate([exponential(A[None]) for A in matrices])
