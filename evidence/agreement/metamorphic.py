@@ -1,10 +1,10 @@
 """The same problems in other guises: their answers must be the same.
 
 Problems of the library, of the published estimates, of the zoo and of a folder of PEtab problems
-are fitted by the default method as they are and in each guise of `guises.py`. The answer in a guise
-is brought back to the plain problem and compared: status, objective, estimates, standard errors,
-the notes on each unknown, and the processor time, which may be twice that of the plain problem. A
-task is a problem in a guise from a seed; a process fits the plain problem once.
+are fitted by the default method. Each is fitted as it is and in each guise of `guises.py`. The
+answer in a guise is brought back to the plain problem and compared: status, objective, estimates,
+standard errors, the notes on each unknown, and the processor time, which may be twice that of the
+plain problem. A task is a problem in a guise from a seed; a process fits the plain problem once.
 """
 
 from __future__ import annotations

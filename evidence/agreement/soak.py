@@ -8,10 +8,10 @@ A few fits use two processes.
 Memory is the resident set of the process after a garbage collection and after the C library has
 returned its free blocks, which it would use again. Memory counts as flat if between fit 100 and the
 last it grows by no more than `FLAT`. Open files, threads and children are those of before the first
-fit, but for what libraries open once; the processes that loky and Python keep beside this one to
-watch over shared memory are not counted, nor the one that is kept for transcription, which ends
-after a minute without work. `--trace` reports by tracemalloc where Python's memory has grown
-between fit 200 and the last; the resident set is then meaningless.
+fit, but for what libraries open once; the processes in which loky and Python track shared memory
+are not counted. Neither is the process for transcription, which ends after a minute without work.
+`--trace` reports by tracemalloc where Python's memory has grown between fit 200 and the last; the
+resident set is then meaningless.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ Independent code checks the verdict of `odefit.identifiability` on them:
   or mpmath integrates them with 50 digits where double precision is not conclusive. The rank of the
   sensitivities over a grid of late times says which unknowns the outputs determine, and which
   change no output.
-- *Counts*: other values with the same outputs at the late times are looked for, among permutations,
-  signs and roots of unity of the unknowns, and by Newton's method from random complex values.
-  There must be no more of them than were counted, and as many as were said to exist.
+- *Counts*: code searches for other values with the same outputs at the late times, among
+permutations, signs and roots of unity of the unknowns, and by Newton's method from random complex
+values. Their number must not exceed the count, and must reach the number reported to exist.
 
 A finding is false if it contradicts these results. Undecided verdicts are counted, too.
 """

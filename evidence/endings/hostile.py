@@ -1,7 +1,7 @@
 """The command line under attack: kills, signals, workers, clocks, disks, streams, limits and files.
 
-Every run is a separate process. A run is right if it ends in time, prints no traceback, leaves no
-unfinished file, and has the exit status and the files that ``docs/command-line.md`` and
+Every run is a separate process. A run is right if it ends in time, prints no traceback and leaves
+no unfinished file. It must have the exit status and the files that ``docs/command-line.md`` and
 ``docs/security.md`` promise. Moments and sizes are drawn from the seed, the kind and the number of
 the run: moments between the first line of ``main`` and the end of an undisturbed run. POSIX only; a
 full disk is mounted, which needs root.

@@ -1,9 +1,10 @@
 """Long work that is ended at random moments: the answers it leaves, and their delay.
 
-Each method, and each of profiles, bootstrap and posterior, is begun on problems of the library and
-ended after a random time by a signal (SIGINT, SIGTERM), or by a time limit. Half of the moments are
-within the first second, so that preparation and the first start are met. Every run is a separate
-process, forked from a process that has imported all modules, so that imports are not measured.
+Each method, and each of profiles, bootstrap and posterior, is begun on problems of the library. It
+is ended after a random time by a signal (SIGINT, SIGTERM) or by a time limit. Half of the moments
+are within the first second, so that preparation and the first start are met. Every run is a
+separate process, forked from a process that has imported all modules, so that imports are not
+measured.
 
 "Answer" is the share of runs with an answer: values of the unknowns with a finite objective, or
 with the profiles and samples so far. "Said" is the share whose status reports the interruption, or

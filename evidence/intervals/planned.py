@@ -1,8 +1,8 @@
 """The campaign `planned`: widths of intervals beside those that a design plans, and their coverage.
 
 For six models with solutions in closed form a D-optimal design of twelve measurements is planned,
-then carried out on simulated data sets, each fitted by SciPy's least squares on the closed form: no
-fit uses code of odefit. The table shows the median widths of the intervals of 95 %, relative to the
+then carried out on simulated data sets. SciPy's least squares fits each on the closed form: no fit
+uses code of odefit. The table shows the median widths of the intervals of 95 %, relative to the
 planned widths, and the share of data sets whose interval holds the truth.
 """
 

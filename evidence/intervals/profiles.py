@@ -24,10 +24,10 @@ refits there. Notes below the first table give the reasons for missing ends.
 
 With the option `grid` whole curves are compared instead: at this number of values of each unknown,
 evenly spaced in its coordinate over its interval (or over the drawn range where an end is open or
-not found), with refits by SLSQP from the estimate, from the refit before, and from the profile's
-own nearest point; in narrow valleys on nodes, from the profile's own nearest point and the closest
-point of another profile. All differences are those of the curve through the points of the profile,
-with their slopes.
+not found). Refits by SLSQP begin at the estimate, at the refit before, and at the profile's own
+nearest point; in narrow valleys on nodes, at the profile's own nearest point and the closest point
+of another profile. All differences are those of the curve through the points of the profile, with
+their slopes.
 
 above
     The largest height of the curve above a refit: the error of the profile as lowest cost.

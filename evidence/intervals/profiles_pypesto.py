@@ -1,8 +1,8 @@
 """Profile likelihoods beside those of pyPESTO: seconds, optimisations, evaluations, interval ends.
 
 Needs pypesto in the same environment. It profiles the same negative log-likelihood, evaluated by
-odefit, over the logarithms of the unknowns (its step sizes are made for these), with SciPy's
-L-BFGS-B, by finite differences or with odefit's gradient. FILE.json is a problem as
+odefit, over the logarithms of the unknowns, for which its step sizes are made. The optimiser is
+SciPy's L-BFGS-B, by finite differences or with odefit's gradient. FILE.json is a problem as
 `odefit.problem.problem_to_mapping` writes it, with guesses, from which it is fitted.
 """
 

@@ -6,10 +6,10 @@ counts. Where standard deviations depend on unknowns, each adds a residual sqrt(
 that of its measurement. Half the sum of squares is then the negative log-likelihood, except for a
 constant (A. Raue et al., Lessons learned from quantitative dynamical modeling in systems biology,
 2013, do so). That serves SciPy better than its `minimize` by L-BFGS-B on the negative
-log-likelihood: in 30 s and from the same starts it reached more on six of the seven published
-problems with such noise (Boehm -145.8 beside -147.6, Elowitz 21.4 beside -6.9, Perelson -222.3
-beside -227.6, Giordano 2914 beside 2000, Fiedler 27 beside 4, Raia -637 beside -105104), and less
-on Brannmark, where both were far from any fit.
+log-likelihood. In 30 s and from the same starts it reached more on six of the seven published
+problems with such noise. These are Boehm -145.8 beside -147.6, Elowitz 21.4 beside -6.9, Perelson
+-222.3 beside -227.6, Giordano 2914 beside 2000, Fiedler 27 beside 4, and Raia -637 beside -105104.
+It reached less on Brannmark, where both were far from any fit.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The five models of `forward_map.py`, written as by a competent user.
 
 Each has its right-hand side over any numbers (floats, CasADi's or SymPy's symbols), and its
-variational equations in NumPy, S' = J S + df/dp, with S of shape (states, unknowns) stored row by
-row after the states. J and the entries of df/dp that are not zero are code that SymPy writes, with
-common terms computed once; the product with J is NumPy's.
+variational equations in NumPy, S' = J S + df/dp. S has the shape (states, unknowns) and is stored
+row by row after the states. J and the entries of df/dp that are not zero are code that SymPy
+writes, with common terms computed once; the product with J is NumPy's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The time from a slider to the curves on the page of ``odefit explore``.
 
-Sliders are moved in Chromium. The time runs from the event of the slider, in the page, until all
-curves are drawn, which includes the way to the server, the integration and the way back, and until
-the browser has made its next frame. Each move waits for the curves of the last; a slider that is
-dragged faster skips places.
+Sliders are moved in Chromium. The time runs from the event of the slider in the page until all
+curves are drawn. This includes the way to the server, the integration and the way back. A second
+time ends when the browser has made its next frame. Each move waits for the curves of the last; a
+slider that is dragged faster skips places.
 """
 
 from __future__ import annotations

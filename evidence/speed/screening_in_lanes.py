@@ -2,7 +2,7 @@
 
 Start points of single shooting are compared by their costs, one by one, with states alone. Here 64
 of them are integrated over all data times of dense series, by the scalar integrator and by the one
-for batches, which takes as many steps for all its lanes as the slowest needs. "Ordered" places
+for batches. The latter takes as many steps for all its lanes as the slowest needs. "Ordered" places
 points with similar numbers of steps beside each other, an order that is unknown in practice. Points
 at which the Taylor method fails are left out of both, because a failing lane stops the others. The
 times are microseconds of CPU time for a point, the smallest of the repeats. Compilation, without

@@ -5,8 +5,8 @@ which every `guess` is left out. Each start
 is run with and without the elimination, from the same points, in turn and in this process; both
 searches have the options of the default method.
 
-The table has the numbers of unknowns and of eliminated unknowns, the starts, those that end at the
-lowest cost of all (as `odefit.fit` compares costs), the lowest cost and the median, and the
+The table has the numbers of unknowns and of eliminated unknowns, the starts, and those that end at
+the lowest cost of all (as `odefit.fit` compares costs). Lowest and median cost follow, and the
 evaluations with gradient and the seconds of all starts together, with the choice of their points.
 """
 

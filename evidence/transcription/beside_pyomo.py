@@ -6,7 +6,7 @@ derivatives, "IPOPT" one solve on one thread at tolerance 1e-8. Below it is the 
 fitted by least squares to the logarithms.
 
 The second compares the building with Pyomo's, in the same process: the same model written by hand
-in pyomo.dae, with the same uniform mesh, discretised there by backward differences (which are Radau
+in pyomo.dae, with the same uniform mesh. Pyomo discretises it by backward differences (Radau
 collocation with one point) and by Radau collocation with three points. "Build" is to a model ready
 for a solver: with exact derivatives for odefit, before any derivative for Pyomo, whose solvers make
 them from the .nl file. That file is written by Pyomo in both cases: by odefit's interface to AMPL

@@ -8,9 +8,9 @@ restricted likelihood, and exact (Patterson and Thompson, Biometrika 58, 1971, 5
 standard deviation is an expression, the leverages are projected on the changes that its own
 unknowns allow. This is one step of Fisher scoring towards the restricted likelihood.
 
-Several estimated standard deviations are weights with errors of their own, for which covariances
-are widened (Kenward and Roger, Biometrics 53, 1997, 983-997), and variances are sums whose degrees
-of freedom are those of Satterthwaite (Biometrics Bulletin 2, 1946, 110-114).
+Several estimated standard deviations are weights with their own errors. Covariances are widened for
+these (Kenward and Roger, Biometrics 53, 1997, 983-997). Variances are sums whose degrees of freedom
+are those of Satterthwaite (Biometrics Bulletin 2, 1946, 110-114).
 """
 
 from __future__ import annotations

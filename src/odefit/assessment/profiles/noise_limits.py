@@ -1,7 +1,7 @@
 """Limits of the deviance for profiles that differ between unknowns.
 
 The profile of a standard deviation s is n log(s^2/m) + n(m/s^2 - 1), with m its square at the
-maximum of the likelihood, which is too small because other unknowns were fitted as well. The
+maximum of the likelihood. This m is too small because other unknowns were fitted as well. The
 restricted likelihood (H. D. Patterson and R. Thompson, Biometrika 58, 1971) has the degrees of
 freedom v instead of n, and its maximum at m n/v. Its interval, for which n m/s^2 has a chi- square
 distribution with v degrees of freedom, is expressed here as one limit for each side of the profile.

@@ -47,10 +47,10 @@ class AAA(SeriesSmoother):
     """Rational approximation of data without noise.
 
     Each iteration adds a support point. The corrected Akaike criterion chooses one of the iterates
-    up to the first that meets `tolerance`, so that noise or rounding (of a file with 8 digits, say)
-    is not fitted. Iterates with a pole in the interval, or next to it with a residue too small to
-    show in the data, are skipped. If no iterate resolves the data, or there are fewer than 7
-    points, a Floater-Hormann interpolant replaces them, which has no poles.
+    up to the first that meets `tolerance`. So noise or rounding (of a file with 8 digits, say) is
+    not fitted. Iterates with a pole in the interval, or next to it with a residue too small to show
+    in the data, are skipped. If no iterate resolves the data, or there are fewer than 7 points, a
+    Floater-Hormann interpolant replaces them, which has no poles.
 
     Attributes
     ----------

@@ -1,9 +1,9 @@
 """A quick local search of a discretised problem: an upper bound for global methods.
 
-The optimum on a mesh is mostly next to an optimum of the integrated trajectories, which a search on
-trajectories finds far faster than a general solver of the discretised problem. On a coarse mesh it
-may be elsewhere, or the integration may fail from most starts, so the discretised problem is
-searched as well. From the ends of both searches, the local minimum on the mesh is computed.
+The optimum on a mesh is mostly next to an optimum of the integrated trajectories. A search on
+trajectories finds this far faster than a general solver of the discretised problem. On a coarse
+mesh it may be elsewhere, or the integration may fail from most starts, so the discretised problem
+is searched as well. From the ends of both searches, the local minimum on the mesh is computed.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ SHARES = (1e-3, 1e-2, 0.1)
 solution is integrated again; a larger one is used if the engine fails before that."""
 
 AROUND = 10.0
-"""Largest distance between the predicted time of an edge and that of an engine's failure for which
-the edge may explain the failure, in units of the distance of the prediction."""
+"""Largest distance between the predicted time of an edge and an engine's failure that the edge may
+explain, in units of the distance of the prediction."""
 
 CLOSER = 0.01  # share of the predicted time to an edge that an integration leaves out
 MAX_APPROACHES = 12  # integrations towards one edge

@@ -1,10 +1,10 @@
 """Residuals of noise that is correlated in time: an Ornstein-Uhlenbeck process.
 
 Within each experiment the noise of an observable, over its standard deviation, is a stationary
-Gaussian process u with the correlation exp(-d/tau) of values at a distance d in time. It is a
-Markov process, so that the density of the data is a product of the densities of each value given
-the previous one, whatever the distances (R. H. Jones, Maximum likelihood fitting of ARMA models to
-time series with missing observations, Technometrics 22, 1980, 389-395). With c = exp(-d/tau) the
+Gaussian process u. Values at a distance d in time have the correlation exp(-d/tau). It is a Markov
+process, so that the density of the data is a product of the densities of each value given the
+previous one, whatever the distances (R. H. Jones, Maximum likelihood fitting of ARMA models to time
+series with missing observations, Technometrics 22, 1980, 389-395). With c = exp(-d/tau) the
 *innovations*
 
     w_i = (u_i - c u_(i-1)) / sqrt(1 - c^2)

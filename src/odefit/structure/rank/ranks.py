@@ -3,9 +3,9 @@
 An unknown is locally identifiable for almost all values if every change of the unknowns that
 changes it changes the Taylor coefficients of the outputs to first order (A. Sedoglavic, A
 probabilistic algorithm to test local algebraic observability in polynomial time, J. Symbolic
-Computation 33, 2002). Ranks at random points of the prime field are the generic ones unless a
-determinant happens to vanish there, whose probability the Schwartz-Zippel lemma bounds by the
-degree of the determinant over the prime.
+Computation 33, 2002). Ranks at random points of the prime field are generic unless a determinant
+happens to vanish there. The Schwartz-Zippel lemma bounds this probability by the degree of the
+determinant over the prime.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ Conclusions there follow from three facts.
 1. Let M be a set of states and unknowns that the equations do not leave, and that contains all
    given initial values. A rank at one of its points is at most the rank G at a generic point of M,
    which is final once it stagnates.
-2. So if the gradients by all directions of M, up to some order at the given initial values, have
-   the rank G, then derivatives of higher order change nothing more in any direction.
-3. The unknowns of the problem move the initial values along some of these directions. An unknown
-without effect up to that order never has one.
+2. Suppose that the gradients by all directions of M, up to some order at the given initial values,
+have the rank G. Then derivatives of higher order change nothing more in any direction. 3. The
+unknowns of the problem move the initial values along some of these directions. An unknown without
+effect up to that order never has one.
 
 M is an affine space here: the given initial values plus the smallest space of directions that the
 rates never leave, for any state in it. So no dimensions are wasted on states that stay at zero,

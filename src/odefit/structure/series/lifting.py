@@ -3,8 +3,8 @@
 ``w = exp(e)`` obeys ``w' = w e'``, which is rational if ``e`` is. The other functions are treated
 in the same way, each with one or two auxiliary states. This loses the relation between the initial
 values of the auxiliary states and the rest. It is kept as a polynomial constraint if it is one
-(``w^2 = e`` for a square root), and always as a relation between differentials (``dw = w de``), on
-which alone local identifiability depends.
+(``w^2 = e`` for a square root). It is always kept as a relation between differentials (``dw = w
+de``), on which alone local identifiability depends.
 """
 
 from __future__ import annotations
