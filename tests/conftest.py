@@ -31,3 +31,4 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 10, 10)  # as the program has it

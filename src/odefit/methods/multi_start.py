@@ -212,13 +212,14 @@ class MultiStart(Method):
         stored = checkpoint.starts if checkpoint is not None else {}
         total = self.most if self.starts is None else self.starts
         yield from (stored[i] for i in sorted(stored) if i < total)
-        todo = [i for i in range(total) if i not in stored]
+        todo = (i for i in range(total) if i not in stored)  # perhaps more than memory holds
+        left = total - sum(i < total for i in stored)
         with Workers(control) as workers:
-            if self._conditions_keep_busy(forward, len(todo), workers.number):
+            if self._conditions_keep_busy(forward, left, workers.number):
                 computed = self._one_by_one(forward, todo, control)
             else:
                 tasks = ((self, index, control) for index in todo)
-                ends = run_starts(tasks, forward, workers, control, len(todo))
+                ends = run_starts(tasks, forward, workers, control, left)
                 computed = ((start, whole) for _, start, whole in ends)
             for start, whole in computed:
                 # A stopped start may have converged before its retries: its status does not show

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 SAMPLES = {"morris": 32, "sobol": 256}
 """Trajectories and base points by default."""
 
+MOST_SAMPLES = 1_000_000
+"""Largest number of trajectories and base points, which are drawn before the first is run."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivities:
@@ -204,8 +207,12 @@ def sensitivity(
         if ranges is not None and draws is not None:
             raise InputError("ranges, draws: give one of them")
         count = SAMPLES[kind] if samples is None else samples
-        if isinstance(count, bool) or not isinstance(count, int) or count < 8:
-            raise InputError(f"samples: expected a whole number of at least 8, got {count!r}")
+        whole = isinstance(count, int) and not isinstance(count, bool)
+        if not (whole and 8 <= count <= MOST_SAMPLES):
+            raise InputError(
+                f"samples: expected a whole number of at least 8 and at most {MOST_SAMPLES}, "
+                f"got {count!r}"
+            )
         spread = over_ranges(problem, ranges) if draws is None else over_draws(_drawn(draws))
         control = control_of(seed, time_limit, None, None, progress, None, stop, None)
         indices = morris_indices if kind == "morris" else sobol_indices

@@ -156,6 +156,7 @@ def test_ranges_are_logarithmic_where_they_span_decades() -> None:
         ({"kind": "sobl"}, "did you mean 'sobol'"),
         ({"kind": "sobol", "samples": 100}, "100 is not a power of two.*take 128"),
         ({"kind": "sobol", "samples": 4}, "a whole number of at least 8"),
+        ({"kind": "morris", "samples": 10**11}, "at least 8 and at most 1000000, got 1000"),
         ({"kind": "sobol", "ranges": {"p": (0, 1)}}, "there is no unknown 'p'"),
         ({"kind": "sobol", "ranges": {"p1": (1, 0)}}, "two increasing finite numbers, got 1, 0"),
         ({"kind": "sobol", "ranges": {"p1": "wide"}}, "two numbers such as"),
