@@ -14,7 +14,7 @@ from odefit.discretisation.instance import (
 )
 from odefit.discretisation.mesh import UniformMesh
 from odefit.discretisation.schemes import SCHEMES
-from odefit.problem.variants.start_ranges import data_size
+from odefit.problem.variants.data_scales import data_size
 from tests.methods.problems import explosive
 
 NAN = float("nan")

@@ -14,8 +14,10 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Formulation
+from odefit.problem.variants.data_scales import data_size
 from odefit.problem.variants.sizes import expected_sizes, typical_sizes
-from odefit.problem.variants.start_ranges import data_size, ranges, states_from_data
+from odefit.problem.variants.start_ranges import ranges
+from odefit.problem.variants.state_guesses import states_from_data
 from odefit.simulation import Failure, ForwardMap
 
 

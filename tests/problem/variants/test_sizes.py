@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -99,3 +101,16 @@ def test_close_bounds_of_an_initial_value_tell_the_sizes_of_parameters() -> None
         {"x": 1.0, "y": {"lower": 1e-9, "upper": 1e-8}},
     )
     assert 3e7 < typical_sizes(given).unknowns["parameter", "k"].size < 1e9
+
+
+@pytest.mark.parametrize(
+    ("function", "values"), [("log", np.log), ("log10", np.log10)], ids=["natural", "decadic"]
+)
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e9])
+def test_the_logarithm_of_a_measured_state_gives_its_size(
+    function: str, values: Callable[[float], float], unit: float
+) -> None:
+    data = {"t": [0.0, 1.0, 4.0], "y": [values(v) for v in (0.02, 0.5, 0.3)]}
+    model = Model({"x": f"{unit!r}*k - k*x"}, {"y": f"{function}(x/{unit!r})"})
+    found = typical_sizes(Problem(model, data, {"k": {}}, {"x": {"lower": 0.0}}))
+    assert found.states["x"] == pytest.approx(0.5 * unit, rel=0.5)

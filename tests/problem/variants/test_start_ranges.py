@@ -264,3 +264,23 @@ def test_an_unknown_that_is_more_than_a_logarithm_has_the_range_of_an_exponent()
     both = found("-k*x*(1 + exp(k))")
     assert both.low < 0.0 < both.high
     assert both.high > 10.0 > found("-exp(k)*x").high > 0.0
+
+
+@pytest.mark.parametrize(
+    "rate",
+    ["-k*x*(t - b)", "if(t > b, -k*x, 0)", "-k*x/(1 + exp((b - t)/0.5))", "-k*x*((t - 1) - b)"],
+)
+def test_an_unknown_subtracted_from_the_time_is_a_time_of_the_measurements(rate: str) -> None:
+    data = {"t": [2.0, 3.0, 9.0], "x": [1.0, 0.9, 0.1]}
+    model = Model(ode={"x": rate})
+    problem = Problem(
+        model, data, {"k": {}, "b": {"lower": -100.0, "upper": 7.0}}, {"x": 1.0}, t0=1.0
+    )
+    assert ranges(problem)[1] == Range(1.0, 7.0, False)
+
+
+@pytest.mark.parametrize("rate", ["-k*x*(t + b)", "-k*x - b*t", "-k*x*(2*t - b^2)"])
+def test_other_unknowns_beside_the_time_are_no_times(rate: str) -> None:
+    data = {"t": [0.0, 1.0, 9.0], "x": [1.0, 0.9, 0.1]}
+    problem = Problem(Model(ode={"x": rate}), data, {"k": {}, "b": {}}, {"x": 1.0})
+    assert ranges(problem)[1] != Range(0.0, 9.0, False)

@@ -15,7 +15,8 @@ from odefit.problem.condition import Series
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
-from odefit.problem.variants.sizes import data_sizes, typical_sizes
+from odefit.problem.variants.data_scales import data_sizes
+from odefit.problem.variants.sizes import typical_sizes
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.residuals.noise import known_sds
@@ -28,8 +29,9 @@ NEGLIGIBLE_RESIDUAL = 1e-9
 """Size of residuals, relative to the data, that counts as zero: no measurement could resolve it,
 and the integration of chaotic trajectories is not more accurate."""
 
-UNKNOWN_ROUNDING = 2 * float(np.finfo(float).eps)
-"""Relative change of the unknowns that counts as a change of their last digit."""
+UNKNOWN_ROUNDING = 16 * float(np.finfo(float).eps)
+"""Relative change of the unknowns that counts as a change of their last digits. The integration of
+a chaotic trajectory adds as much, in some units more than in others."""
 
 MAX_ROUNDING = 1e-6
 """Size of residuals, relative to the data, above which they never count as rounding of the

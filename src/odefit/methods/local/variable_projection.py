@@ -34,7 +34,8 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.methods.local.decompositions import singular_value_decomposition
 from odefit.problem.problem import Problem
-from odefit.problem.variants.sizes import data_sizes, typical_sizes
+from odefit.problem.variants.data_scales import data_sizes
+from odefit.problem.variants.sizes import typical_sizes
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.residuals.series_rows import ResidualSource

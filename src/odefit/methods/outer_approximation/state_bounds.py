@@ -27,7 +27,7 @@ from odefit.methods.outer_approximation.reformulation import Affine, AffineAlgeb
 from odefit.methods.outer_approximation.standard_form import Bounds, StandardForm
 from odefit.problem.condition import Condition, Series
 from odefit.problem.noise import Noise
-from odefit.problem.variants.start_ranges import data_size
+from odefit.problem.variants.data_scales import data_size
 from odefit.structure.signs import nonnegative_names
 
 WIDENING = 0.2

@@ -12,8 +12,9 @@ from odefit.common.errors import InputError
 from odefit.common.option_checks import whole
 from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
+from odefit.problem.variants.data_scales import data_size
 from odefit.problem.variants.sizes import typical_sizes
-from odefit.problem.variants.start_ranges import data_size, states_from_data
+from odefit.problem.variants.state_guesses import states_from_data
 
 GivenNodes = int | Sequence[float] | Mapping[str, Sequence[float]] | None
 """The types in which nodes can be given, see :class:`odefit.MultipleShooting`."""

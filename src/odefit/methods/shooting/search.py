@@ -38,7 +38,7 @@ from odefit.methods.shooting.relaxation import relax
 from odefit.methods.shooting.shooting_problem import Linearisation, Point, ShootingProblem
 from odefit.methods.single_shooting import START_SEARCH
 from odefit.problem.problem import Problem
-from odefit.problem.variants.start_ranges import states_from_data
+from odefit.problem.variants.state_guesses import states_from_data
 from odefit.problem.variants.thinning import with_values_by_variation
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.registry import ENGINES, IMPLICIT_TOLERANCE, EngineName

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import product as pairs_of
 
 import numpy as np
 
@@ -53,6 +54,12 @@ class Monomial:
             exponents[name] = exponents.get(name, 0.0) + factor * value
         constant = self.constant if factor == 0 else self.constant + factor * other.constant
         return Monomial(constant, exponents, self.sign)
+
+    @property
+    def name(self) -> str:
+        """The name whose size this is, an empty text for any other monomial."""
+        names = [(name, power) for name, power in self.exponents.items() if power]
+        return names[0][0] if self.constant == 0 and len(names) == 1 and names[0][1] == 1 else ""
 
 
 ONE = Monomial(0.0, {})
@@ -110,6 +117,7 @@ class Size:
     def __add__(self, other: Size) -> Size:
         if self.number is not None and other.number is not None:
             return self.algebra.known(self.number + other.number)
+        self.algebra.note_times(self.terms, other.terms)
         return Size(self.algebra, self.terms + other.terms)
 
     def __sub__(self, other: Size) -> Size:
@@ -148,6 +156,8 @@ class SizeAlgebra:
         """Exponentials by the name that each has in monomials."""
         self.logarithms: dict[str, Logarithm] = {}
         """Unknowns that are logarithms of quantities."""
+        self.times: set[str] = set()
+        """Unknowns that are subtracted from the time, or compared with it."""
         self._exponents = exponents
 
     def number(self, text: str) -> Size:
@@ -280,6 +290,14 @@ class SizeAlgebra:
         """Collect the condition that `monomial` is 1."""
         if any(monomial.exponents.values()) and math.isfinite(monomial.constant):
             self.rows.append(Row(monomial, weight))
+
+    def note_times(self, terms: Sequence[Monomial], others: Sequence[Monomial]) -> None:
+        """Record the unknowns that are points of time, such as b in t - b, given two summands."""
+        for first, second in pairs_of(terms, others):
+            for one, other in ((first, second), (second, first)):
+                time, unknown = one.name.startswith("time "), other.name.startswith("parameter ")
+                if time and unknown and one.sign * other.sign < 0:
+                    self.times.add(other.name)
 
     def _pure(self, size: Size) -> None:
         for term in size.terms:

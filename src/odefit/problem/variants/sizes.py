@@ -22,6 +22,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.noise import is_correlation_time
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
+from odefit.problem.variants.data_scales import data_sizes, largest_value, time_scale
 from odefit.problem.variants.size_algebra import (
     ONE,
     Logarithm,
@@ -48,11 +49,12 @@ NARROW_DECADES = 2.0
 LARGE_EXPONENT = 10.0
 """Largest middle of an exponent's bounds that is informative."""
 
+LOGARITHMS = {"log": 1.0, "log10": math.log(10.0)}
+"""Functions of an observable whose data give the logarithm of a size, and their factor to natural
+logarithms."""
+
 SHARED = 0.5
 """Smallest power of an exponential that determines a size: several may share a weak one."""
-
-TimeScale = tuple[float, float]
-"""The shortest sampling interval and the time span of the measurements."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class TypicalSize:
     # derivative of log(size) by E that keeps the other sizes as they are.
     follows: tuple[tuple[str, float], ...] = ()
     linear: bool = False  # True if the argument of an exponential is linear in the unknown
+    time: bool = False  # True for a point of time, such as b in t - b
     # Of an unknown that is a logarithm in all equations: the quantity's, and the factor that makes
     # the logarithm a natural one
     exponential: tuple[TypicalSize, float] | None = None
@@ -112,25 +115,6 @@ def expected_sizes(problem: Problem) -> Array:
     """Return the typical size of each unknown, shape (n,)."""
     sizes = typical_sizes(problem).unknowns
     return np.array([sizes[u.kind, u.name].size for u in problem.unknowns])
-
-
-def time_scale(problem: Problem) -> TimeScale:
-    """Return the shortest sampling interval and the longest time span of the measurements."""
-    spans = [c.end - c.t0 for c in problem.conditions]
-    finite = [c.times[np.isfinite(c.times)] for c in problem.conditions]
-    gaps = [float(np.diff(times).min()) for times in finite if len(times) > 1]
-    span = max([s for s in spans if s > 0], default=1.0)
-    return min(gaps, default=span), span
-
-
-def data_sizes(problem: Problem) -> dict[str, float]:
-    """Return the largest measured magnitude of each observable that has measurements."""
-    sizes: dict[str, float] = {}
-    for condition in problem.conditions:
-        for name, series in condition.series.items():
-            finite = np.abs(series.values[np.isfinite(series.values)])
-            sizes[name] = max(sizes.get(name, 0.0), float(finite.max(initial=0.0)))
-    return {name: size for name, size in sizes.items() if size > 0}
 
 
 class _Analysis:
@@ -180,6 +164,7 @@ class _Analysis:
                 column_of in self.measured,
                 self._follows(solution[k, 2:], logs),
                 column in self.algebra.in_exponents,
+                column in self.algebra.times,
             )
         for column, logarithm in self._pure_logarithms().items():
             row = solution[names.index(logarithm.quantity)]
@@ -284,9 +269,14 @@ class _Analysis:
             expression = self.problem.model.observables.get(name)
             if expression is None:
                 continue
+            log_size = math.log(size)
+            last = expression.program[-1]
+            if last.kind == "call" and last.text in LOGARITHMS:
+                expression = Expression(expression.text, expression.program[:-1])
+                log_size = LOGARITHMS[last.text] * largest_value(self.problem, name)
             terms = self._evaluated(expression, values).terms
             for term in terms:
-                self.algebra.wish(term.plus(Monomial(math.log(size), {}), -1.0), MEASURED)
+                self.algebra.wish(term.plus(Monomial(log_size, {}), -1.0), MEASURED)
                 (column, power), *more = [*term.exponents.items()] or [("", 0.0)]
                 if power == 1 and not more and (len(terms) == 1 or column in self.columns):
                     self.measured.add(column)

@@ -1,4 +1,4 @@
-"""Start values: the range for each unknown, and guesses of states from the data."""
+"""The ranges from which start values of the unknowns are drawn."""
 
 from __future__ import annotations
 
@@ -10,21 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import Expression, as_expression
 from odefit.expressions.grammar import COMPARISONS
-from odefit.problem.binding import bound_value
-from odefit.problem.condition import Condition
 from odefit.problem.noise import is_correlation_time
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.problem.variants.sizes import (
-    Sizes,
-    TypicalSize,
-    data_sizes,
-    time_scale,
-    typical_sizes,
-)
+from odefit.problem.variants.data_scales import data_sizes, time_scale
+from odefit.problem.variants.sizes import Sizes, TypicalSize, typical_sizes
 
 MAX_UNIFORM_DECADES = 2.0
 """Number of decades above which bounds are sampled on a logarithmic scale."""
@@ -183,6 +175,8 @@ class _Ranges:
         if unknown.kind == "noise":
             return self._of_noise(unknown)
         span = _time_span(number, self.problem)
+        if span is None and self._sizes.unknowns[unknown.kind, unknown.name].time:
+            span = _times(self.problem)
         if span is not None and p.prior is None and p.scale != "log10":
             low, high = max(p.lower, span[0]), min(p.upper, span[1])
             if low < high:
@@ -326,6 +320,12 @@ def _time_span(number: int, problem: Problem) -> tuple[float, float] | None:
     return span
 
 
+def _times(problem: Problem) -> tuple[float, float]:
+    """Return the first and the last time of the measurements of all experiments."""
+    conditions = problem.conditions
+    return min(c.t0 for c in conditions), max(c.end for c in conditions)
+
+
 def _threshold(number: int, problem: Problem) -> tuple[float, float] | None:
     """Return the range of the measured states that events compare with the unknown."""
     thresholds: list[Array] = []
@@ -380,41 +380,3 @@ def _measured_at_start(number: int, problem: Problem) -> tuple[str, float] | Non
             if is_initial and first == condition.t0:
                 return name, float(series.values[0])
     return None
-
-
-def states_from_data(
-    problem: Problem, condition: Condition, names: Sequence[str], unknowns: Array, times: Array
-) -> Array:
-    """Return guesses of the states at `times`, interpolated between measurements, (k, names).
-
-    Unmeasured states keep their initial value or, if that is unknown, their typical size. `names`
-    are states, algebraic variables, and constants that events assign.
-    """
-    values = np.tile(_flat(problem, condition, names, unknowns), (len(times), 1))
-    for name, series in condition.series.items():
-        state = problem.model.observables[name].name
-        if state in names and len(series.values):
-            known, first = np.unique(condition.times[series.rows], return_index=True)
-            values[:, names.index(state)] = np.interp(times, known, series.values[first])
-    return values
-
-
-def data_size(condition: Condition) -> float:
-    """Return the largest measured magnitude of a condition; 1 if that is zero."""
-    values = np.concatenate([s.values for s in condition.series.values()] or [np.ones(1)])
-    return float(np.max(np.abs(values), initial=0.0)) or 1.0
-
-
-def _flat(problem: Problem, condition: Condition, names: Sequence[str], unknowns: Array) -> Array:
-    """Return a value for every name, the same at all times."""
-    flat_parts = []
-    sizes = typical_sizes(problem).states
-    for name in names:
-        bound = condition.initial.get(name, condition.scalars.get(name))
-        if bound is None:
-            flat_parts.append(condition.algebraic_guess[name])
-            continue
-        with np.errstate(all="ignore"):
-            value = float(bound_value(bound, condition.scalars, unknowns.tolist(), NUMPY))
-        flat_parts.append(value if np.isfinite(value) else sizes.get(name, data_size(condition)))
-    return np.array(flat_parts)
