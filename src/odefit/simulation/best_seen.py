@@ -24,7 +24,8 @@ class BestSeen:
     """The unknowns of lowest cost among those at which a problem was evaluated.
 
     Evaluations of other problems count if these differ only in guesses and bounds, and only within
-    its bounds. Before the first evaluation there is no `vector`, and the cost is infinite.
+    its bounds; so do those of problems that are declared :meth:`equivalent`. Before the first
+    evaluation there is no `vector`, and the cost is infinite.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -32,6 +33,7 @@ class BestSeen:
         self.cost = self.objective = math.inf
         self.count = 0
         self._problem = problem
+        self._equivalent = [problem]
         self._verdicts: dict[int, tuple[Problem, bool]] = {id(problem): (problem, True)}
 
     def note(self, problem: Problem, vector: Array, cost: float, objective: float) -> None:
@@ -39,7 +41,7 @@ class BestSeen:
         verdict = self._verdicts.get(id(problem))
         if verdict is None:
             # The problem is kept as well, since its number could otherwise be reused.
-            verdict = self._verdicts[id(problem)] = (problem, same_task(problem, self._problem))
+            verdict = self._verdicts[id(problem)] = (problem, self._is_same(problem))
         if not verdict[1] or len(vector) != len(self._problem.unknowns):
             return
         self.count += 1
@@ -49,6 +51,13 @@ class BestSeen:
             return
         self.cost, self.objective = float(cost), float(objective)
         self.vector = np.array(vector, dtype=float)
+
+    def equivalent(self, problem: Problem) -> None:
+        """Let evaluations of another problem count, whose cost is the same at all vectors."""
+        self._equivalent.append(problem)
+
+    def _is_same(self, problem: Problem) -> bool:
+        return any(same_task(problem, one) for one in self._equivalent)
 
 
 def same_task(one: Problem, other: Problem) -> bool:

@@ -1,8 +1,14 @@
 """Tests of the algebraic method as a route."""
 
+from pathlib import Path
+
+import pytest
+
 import odefit
 from odefit import Control, Model, Problem
+from odefit.methods.automatic import algebraic_route
 from odefit.methods.automatic.algebraic_route import MAX_UNKNOWNS, AlgebraicRoute
+from odefit.methods.running.checkpoint import Checkpoint
 
 
 def test_its_ends_are_numbered_after_those_that_are_there() -> None:
@@ -31,3 +37,34 @@ def test_many_unknowns_are_left_out() -> None:
     assert route.solve(Control(), 0) == []
     assert route.done
     assert "so many unknowns" in route.message
+
+
+def test_an_attempt_that_was_ended_by_its_work_is_repeated_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(algebraic_route, "ATTEMPTS", ((16, 1e3), (40, 1e9)))
+    route = AlgebraicRoute(odefit.library.load("harmonic"))
+    assert not route.is_due(15)
+    assert route.is_due(16)
+    first = route.solve(Control(seed=1, jobs=1), 16)
+    assert not route.done
+    assert not route.is_due(39)
+    assert route.is_due(40)
+    second = route.solve(Control(seed=1, jobs=1), 40)
+    assert route.done
+    assert not route.is_due(500)
+    assert route.starts == [*first, *second]
+    assert min(s.objective for s in second) < 1e-12
+
+
+def test_each_attempt_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(algebraic_route, "ATTEMPTS", ((16, 1e3), (40, 1e9)))
+    problem = odefit.library.load("harmonic")
+    file = Checkpoint(tmp_path / "run.sqlite", "starts", "problem")
+    ends = []
+    for _ in range(2):
+        route = AlgebraicRoute(problem)
+        attempts = [route.solve(Control(), first, file) for first in (16, 40)]
+        ends += [[s.vector.tolist() for s in one] for one in attempts]
+        assert route.done
+    assert ends[:2] == ends[2:]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from odefit import Automatic, Control, Start, Status
-from odefit.methods.automatic.evidence import FAR_STARTS, Evidence
+from odefit.methods.automatic.evidence import EXACT_STARTS, FAR_STARTS, Evidence
 from odefit.methods.automatic.families import Families
 from odefit.methods.estimate import Doubt
 from odefit.methods.fit_quality.noise_fit import NoiseFit
@@ -126,6 +126,31 @@ def test_data_that_are_reproduced_need_no_comparison_with_noise() -> None:
 
     ends = [start(1e-30, exact=True), replace(start(1e-31, 2.0, exact=True), index=1)]
     assert Evidence.of(Automatic(), ends, TOLERANCE, refuse, lambda: True, Families()).enough
+
+
+@pytest.mark.parametrize(
+    ("count", "overdetermined", "status", "enough"),
+    [
+        (EXACT_STARTS, True, Status.CONVERGED, True),
+        (EXACT_STARTS - 1, True, Status.CONVERGED, False),
+        (EXACT_STARTS, False, Status.CONVERGED, False),
+        (EXACT_STARTS, True, Status.NOT_CONVERGED, False),
+    ],
+)
+def test_one_exact_end_of_many_starts_suffices_if_there_are_more_values_than_unknowns(
+    count: int, overdetermined: bool, status: Status, enough: bool
+) -> None:
+    others = [replace(start(5.0 + k, 2.0 + k), index=1 + k) for k in range(count - 1)]
+    weighed = Evidence.of(
+        Automatic(),
+        [start(1e-30, exact=True, status=status), *others],
+        TOLERANCE,
+        lambda *_: UNKNOWN,
+        lambda: True,
+        Families(),
+        overdetermined=overdetermined,
+    )
+    assert weighed.enough is enough
 
 
 def test_an_optimum_nobody_has_converged_to_needs_another_start() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -17,9 +18,10 @@ from odefit.simulation.engines.cut_off import CutOffError, WorkLimit, counting
 
 KEY = "algebraic"  # the key of the results in a checkpoint
 
-MAX_WORK = 3e9
-"""Limit of operations (:mod:`odefit.simulation.engines.cut_off`) of the algebraic method, about a
-minute."""
+ATTEMPTS = ((16, 2.5e8), (200, 3e9))
+"""Number of starts without an answer before each attempt to solve the polynomial system, and limit
+of its operations (:mod:`odefit.simulation.engines.cut_off`), about five seconds and a minute. Some
+systems of few unknowns take longer to prepare than a hundred starts."""
 
 MAX_UNKNOWNS = 12
 """Largest number of unknowns for which it runs: larger systems take long to prepare."""
@@ -28,15 +30,23 @@ TIME_SHARE = 0.3  # largest share of the time left by a user's limit that it may
 
 
 class AlgebraicRoute:
-    """The algebraic method, and the starts that it has found once it is `done`."""
+    """The algebraic method, and the starts that it has found.
+
+    It is `done` once it was not ended by the limit of an attempt; `attempts` counts these.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.done = False
+        self.attempts = 0
         self.starts: list[Start] = []
         self.seconds = 0.0
         self.message = ""
         self._completeness: Completeness | None = None
+
+    def is_due(self, starts: int) -> bool:
+        """Return whether to make an attempt after so many starts without an answer."""
+        return not self.done and starts >= ATTEMPTS[self.attempts][0]
 
     def solve(
         self, control: Control, first: int, checkpoint: Checkpoint | None = None
@@ -45,25 +55,30 @@ class AlgebraicRoute:
 
         They are stored in `checkpoint`, and reused from there.
         """
-        self.done = True
         if len(self.problem.unknowns) > MAX_UNKNOWNS:
+            self.done = True
             self.message = "not taken: it would take long with so many unknowns"
             return []
-        if checkpoint is None:
-            return self._solve(control.with_share(TIME_SHARE), first)
-        if KEY not in checkpoint.records or not self._resume(checkpoint.records[KEY]):
+        key = f"{KEY} {self.attempts}" if self.attempts else KEY
+        work = ATTEMPTS[self.attempts][1]
+        self.attempts += 1
+        record = None if checkpoint is None else checkpoint.records.get(key)
+        ends = None if record is None else self._resume(record)
+        if ends is None:
             limited = control.with_share(TIME_SHARE)
-            self._solve(limited, first)
-            if not limited.should_stop():
-                checkpoint.put(KEY, self._to_json())
-        return self.starts
+            ends = self._solve(limited, work, first)
+            if checkpoint is not None and not limited.should_stop():
+                checkpoint.put(key, self._to_json(ends))
+        self.starts += ends
+        return ends
 
-    def _solve(self, control: Control, first: int) -> list[Start]:
+    def _solve(self, control: Control, work: float, first: int) -> list[Start]:
         from odefit.methods.algebraic import Algebraic
 
         began = time.perf_counter()
-        limit = WorkLimit(MAX_WORK, control.interrupted)
+        limit = WorkLimit(work, control.interrupted)
         limited = replace(control, interrupted=Interruption(limit))
+        self.done = True
         try:
             # At the limit it returns the solutions found so far: nothing is raised.
             with counting(limit):
@@ -78,38 +93,39 @@ class AlgebraicRoute:
             self.message = f"failed because of a mistake in odefit: {type(error).__name__}: {error}"
             return []
         finally:
-            self.seconds = time.perf_counter() - began
+            self.seconds += time.perf_counter() - began
+        self.done = limit.spent < work or self.attempts == len(ATTEMPTS)
         usable = [s for s in estimate.starts if s.status is not Status.FAILED]
-        self.starts = [replace(s, index=first + i) for i, s in enumerate(usable)]
         self.message = estimate.message
         self._completeness = estimate.completeness
-        return self.starts
+        return [replace(s, index=first + i) for i, s in enumerate(usable)]
 
-    def _to_json(self) -> dict[str, Any]:
-        """Return the outcome as a JSON value."""
+    def _to_json(self, ends: Sequence[Start]) -> dict[str, Any]:
+        """Return the outcome of an attempt as a JSON value."""
         whole = None if self._completeness is None else asdict(self._completeness)
         return {
-            "starts": [start_to_json(start) for start in self.starts],
+            "starts": [start_to_json(end) for end in ends],
             "seconds": self.seconds,
             "message": self.message,
             "completeness": whole,
+            "done": self.done,
         }
 
-    def _resume(self, record: Any) -> bool:
-        """Restore an earlier outcome; return False if the record is damaged."""
+    def _resume(self, record: Any) -> list[Start] | None:
+        """Restore the outcome of an earlier attempt; return None if the record is damaged."""
         unknowns = len(self.problem.unknowns)
         try:
             starts = [start_from_json(start, unknowns) for start in record["starts"]]
             seconds, whole = float(record["seconds"]), record["completeness"]
             completeness = None if whole is None else _completeness_from_json(whole)
-            message = str(record["message"])
+            message, done = str(record["message"]), record["done"] is not False
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-            return False
+            return None
         if None in starts:
-            return False
-        self.starts = [start for start in starts if start is not None]
+            return None
         self.seconds, self.message, self._completeness = seconds, message, completeness
-        return True
+        self.done = done
+        return [start for start in starts if start is not None]
 
     def completeness_of(self, best: Start | None) -> Completeness | None:
         """Return the number of solutions like `best`, if this route found it."""

@@ -28,6 +28,7 @@ from odefit.methods.fit_quality.robust_fits import suspected_outliers
 from odefit.methods.local.cost_tolerance import CostTolerance, exact_at
 from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
+from odefit.methods.reduced_problem import fitted_reduced
 from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.running.run_log import log_start
 from odefit.methods.running.start_checkpoint import StartCheckpoint
@@ -67,9 +68,6 @@ to the next such numbers: if the model is wrong, robust fits are wasted."""
 
 MANY_STARTS = 80
 """Number of starts before a search for outliers although no two starts agree on the best end."""
-
-ALGEBRAIC_AFTER = 16
-"""Number of starts without an answer before the polynomial system, unless most of them agree."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +139,16 @@ class Automatic(Method):
         """Return the estimate, which depends on the seed but not on the number of workers."""
         if self.starts is None and (apart := fitted_apart(problem, self.solve, control)):
             return apart
-        fields = asdict(self)
-        del fields["starts"]  # more starts of the same kind continue from fewer
-        options = {"method": fields, "seed": control.seed}
-        checkpoint = StartCheckpoint.of(control, "starts", problem, options)
-        with interruptible(control), Workers(control) as workers, checkpoint or nullcontext():
-            return _AutomaticSearch(self, problem, control, workers, checkpoint).estimate()
+
+        def search(searched: Problem, control: Control) -> Estimate:
+            fields = asdict(self)
+            del fields["starts"]  # more starts of the same kind continue from fewer
+            options = {"method": fields, "seed": control.seed}
+            checkpoint = StartCheckpoint.of(control, "starts", problem, options)
+            with interruptible(control), Workers(control) as workers, checkpoint or nullcontext():
+                return _AutomaticSearch(self, searched, control, workers, checkpoint).estimate()
+
+        return fitted_reduced(problem, search, control)
 
 
 class _AutomaticSearch:
@@ -235,6 +237,7 @@ class _AutomaticSearch:
                 self.valleys.same,
                 self.valleys.level,
                 self.valleys.highest,
+                self.problem.size > len(self.problem.unknowns),
             )
             self._weighed = (last, present_evidence)
         return self._weighed[1]
@@ -365,8 +368,8 @@ class _AutomaticSearch:
         than the search.
         """
         evidence = self.evidence()
-        late = len(self.ends) >= ALGEBRAIC_AFTER and 2 * evidence.hits <= len(self.ends)
-        return not self.algebraic.done and evidence.unexplained and late
+        agree = 2 * evidence.hits > len(self.ends)
+        return evidence.unexplained and not agree and self.algebraic.is_due(len(self.ends))
 
     def _report(self) -> None:
         if self.control.report is None:
@@ -404,7 +407,7 @@ class _AutomaticSearch:
             self.families.route(r.name, r.starts, hits, r.reason or "not needed")
             for r in self.routes
         ]
-        if self.algebraic.done:
+        if self.algebraic.done or self.algebraic.attempts:
             algebraic = self.families.route("algebraic method", self.algebraic.starts, hits, "")
             message, seconds = self.algebraic.message, self.algebraic.seconds
             routes.append(replace(algebraic, seconds=seconds, message=message))

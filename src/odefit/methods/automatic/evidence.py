@@ -34,6 +34,12 @@ searches are weak evidence: these searches continued since they were low, and al
 abandoned."""
 
 
+EXACT_STARTS = 10
+"""Number of independent starts after which one end suffices that reproduces more values than there
+are unknowns to rounding: nothing can be better, and a second solution is sought on purpose
+afterwards (:mod:`odefit.fitting.fit_stages`)."""
+
+
 class Rules(Protocol):
     """The numbers of :class:`odefit.Automatic` that decide when to end."""
 
@@ -79,6 +85,7 @@ class Evidence:
         in_valley: Callable[[Start, Start], bool] = lambda *_: False,
         level: Callable[[Start, Start], bool] = lambda *_: False,
         highest: Callable[[Start], float] = lambda _: -math.inf,
+        overdetermined: bool = False,
     ) -> Evidence:
         """Weigh all ends so far.
 
@@ -88,6 +95,7 @@ class Evidence:
         of a route can lead to no other end. `in_valley` returns whether the way from an end to the
         best leads downhill, and `level` whether an end counts as the best though it is higher.
         `highest` returns the cost up to which ends fit within the noise of the best.
+        `overdetermined` says whether there are more measured values than unknowns.
         """
         best, _ = tolerance.best(ends)
         independent = families.independent(ends)
@@ -104,6 +112,8 @@ class Evidence:
         # Random starts of very many unknowns find nothing, so waiting for one gives no evidence.
         tried = len(independent) > 1 or len(best.vector) >= MANY_UNKNOWNS
         alone = fit.certain and fit.typical and tried and unique(best)
+        enough_tried = len(independent) >= EXACT_STARTS
+        alone = alone or (best.exact and converged and overdetermined and enough_tried)
         # Searches that were selected to continue agree more easily than starts that were not.
         chosen = len(independent) >= WHOLE_STARTS and not any(s in independent for s in alike)
         if fit.certain:

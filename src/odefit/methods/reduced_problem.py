@@ -1,0 +1,50 @@
+"""Searches on a smaller problem that has the same cost as the whole one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from odefit.methods.estimate import Estimate, Start
+from odefit.methods.running.control import Control
+from odefit.problem.problem import Problem
+from odefit.problem.variants.reduction import Reduced, reduced
+from odefit.simulation import Failure, ForwardMap
+from odefit.simulation.best_seen import best_seen
+from odefit.simulation.engines.engine_choice import UNDECIDED
+
+
+def fitted_reduced(
+    problem: Problem, solve: Callable[[Problem, Control], Estimate], control: Control
+) -> Estimate:
+    """Return the estimate that `solve` finds for the smaller problem, for the whole one.
+
+    The whole problem is solved if nothing makes it smaller. It is solved as well if the states that
+    were removed cannot be integrated at the answer, or if the answer consists of several
+    trajectories, for whose later parts initial values of these states are missing.
+    """
+    smaller = reduced(problem)
+    if smaller is None:
+        return solve(problem, control)
+    seen = best_seen()
+    if seen is not None:
+        seen.equivalent(smaller.problem)
+    estimate = solve(smaller.problem, control)
+    best = estimate.best
+    if best is not None and smaller.removed:
+        failed = isinstance(ForwardMap(problem).evaluate_cost(best.vector, UNDECIDED), Failure)
+        if best.nodes is not None or failed:
+            return solve(problem, control.for_part("whole problem"))
+    return replace(estimate, starts=tuple(_whole(s, smaller) for s in estimate.starts))
+
+
+def _whole(start: Start, smaller: Reduced) -> Start:
+    """Return a start with the nodes of all conditions; without those that lack states."""
+    if start.nodes is None:
+        return start
+    if smaller.removed:
+        return replace(start, nodes=None)
+    times, values = (
+        [of[place] for place in smaller.places] for of in (start.nodes.times, start.nodes.values)
+    )
+    return replace(start, nodes=replace(start.nodes, times=times, values=values))
