@@ -133,3 +133,22 @@ def test_the_value_that_an_event_takes_from_an_input_is_considered_in_each_probl
 
     assert invariants(driven(1.0), ("w",)) is not None
     assert invariants(driven(2.0), ("w",)) is None
+
+
+@pytest.mark.parametrize("unit", [1e-11, 1e-3, 1e9])
+def test_sums_do_not_depend_on_the_unit(unit: float) -> None:
+    """In small units the linear terms are small beside the others, but not zero."""
+    infection = {"s": f"-a*s*i/{unit!r}", "i": f"a*s*i/{unit!r} - b*i"}
+    found = in_unit(infection, "s", unit)
+    assert found is not None
+    assert found == pytest.approx(np.array([[1.0, 1.0]]))
+    prey = {"r": f"a*r - b*r*w/{unit!r}", "w": f"b*r*w/{unit!r} - 0.3*w"}
+    assert in_unit(prey, "w", unit) is None
+
+
+def in_unit(ode: Mapping[str, str], hidden: str, unit: float) -> Array | None:
+    seen = [state for state in ode if state != hidden]
+    data = {"t": TIMES, **{s: unit * (1.0 + 0.1 * np.arange(len(TIMES))) for s in seen}}
+    states = dict.fromkeys(ode, 0.5 * unit)
+    model = Model(ode, {s: s for s in seen})
+    return invariants(Problem(model, data, {"a": {}, "b": {}}, states), [hidden])
