@@ -166,3 +166,27 @@ def test_steps_are_limited_over_all_knots() -> None:
     whole = engine.integrate(segment, begun.values, 10_000)
     assert not isinstance(whole, EngineFailure)
     assert 120 <= whole.steps < 10_000
+
+
+@pytest.mark.parametrize("unit", [1e-7, 1e-5, 1e-3, 1e3])
+def test_a_chaotic_trajectory_is_as_accurate_in_every_unit(unit: float) -> None:
+    """heyoka's tolerance is absolute below 1; an error of 1e-12 would grow a thousandfold here."""
+    lorenz = {"x": "10*(y - x)", "y": f"x*(r - z/{unit!r}) - y", "z": f"x*y/{unit!r} - 2.5*z"}
+    start = {"x": unit, "y": unit, "z": 20.0 * unit}
+    data = {"t": np.linspace(0.5, 10.0, 20), "x": np.zeros(20)}
+    problem = odefit.Problem(odefit.Model(lorenz, {"x": "x"}), data, {"r": (20.0, 40.0)}, start)
+    found = odefit.ForwardMap(problem, engine="heyoka").evaluate(np.array([28.0]))
+    exact = odefit.ForwardMap(in_unit_of_one(problem, unit), engine="heyoka")
+    expected = exact.evaluate(np.array([28.0]))
+    assert isinstance(found, Evaluation)
+    assert isinstance(expected, Evaluation)
+    error = np.abs(found.residuals / unit - expected.residuals).max()
+    assert error < 1e-9 * np.abs(expected.residuals).max()
+
+
+def in_unit_of_one(problem: odefit.Problem, unit: float) -> odefit.Problem:
+    """Return the Lorenz system of the test with states of about ten."""
+    ode = {name: str(e).replace(f"/{unit!r}", "") for name, e in problem.model.ode.items()}
+    start = {"x": 1.0, "y": 1.0, "z": 20.0}
+    data = problem.experiments[0].data
+    return odefit.Problem(odefit.Model(ode, {"x": "x"}), data, problem.parameters, start)

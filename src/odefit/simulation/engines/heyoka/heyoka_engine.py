@@ -17,7 +17,7 @@ heyoka's batch mode integrates as many problems at once as a vector of the proce
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,10 @@ WALKED_STEPS = 10
 """Number of steps to which a step in units of each state's own size is equivalent, when engines are
 compared."""
 
+SMALL = 0.1
+"""Largest magnitude of states below which they are integrated in a common unit of their size:
+heyoka's tolerance is absolute below 1, and an answer must not depend on the unit."""
+
 if TYPE_CHECKING:
     from odefit.simulation.engines.narrow_features import NarrowFeatures
 
@@ -63,9 +67,10 @@ class HeyokaEngine:
     """Taylor integration of states and sensitivities along one segment after the other.
 
     The field is smooth and has no algebraic variables. The tolerance is relative and absolute, on
-    the largest component. If that is not enough for a state that is small compared with others or
-    in its unit, each is integrated in its own unit. If digits may be lost by a larger factor `lost`
-    than usual, as in searches, states are assumed to be at least as large as measured.
+    the largest component; small states are integrated in a common unit of their size. If that is
+    not enough for a state that is small compared with others, each is integrated in its own unit.
+    If digits may be lost by a larger factor `lost` than usual, as in searches, states are assumed
+    to be at least as large as measured.
     """
 
     name = "heyoka"
@@ -88,21 +93,42 @@ class HeyokaEngine:
         # Direction k is column k % columns of lane k // columns.
         self._columns = math.ceil(self._m / self._lanes)
         self._entries = index_arrays(sorted(pattern.entries))
+        self._place: Mapping[tuple[int, int], int] = {}
 
     @cached_property
     def _walk(self) -> HeyokaWalk:
         return HeyokaWalk(*self._arguments)
 
     @cached_property
-    def _equations(self) -> VariationalEquations:
+    def _plain_equations(self) -> VariationalEquations:
+        return self._equations(scaled=False)
+
+    @cached_property
+    def _scaled_equations(self) -> VariationalEquations:
+        return self._equations(scaled=True)
+
+    def _equations(self, *, scaled: bool) -> VariationalEquations:
         field, pattern, tolerance, _ = self._arguments
         columns = self._columns
         entries = sorted({(j, k % columns) for j, k in pattern.entries})
-        return VariationalEquations(field, columns, entries, self._lanes, tolerance)
+        return VariationalEquations(field, columns, entries, self._lanes, tolerance, scaled=scaled)
+
+    def _equations_in(self, unit: float) -> VariationalEquations:
+        """Return the equations of states and sensitivities in a unit."""
+        if unit == 1.0:
+            return self._plain_equations
+        self._scaled_equations.set_scales(np.full(self._n, unit))
+        return self._scaled_equations
+
+    def _unit(self, states: Array) -> float:
+        """Return the unit in which the largest state is about 1, or 1 for larger states."""
+        largest = float(max(np.abs(states).max(), self._measured.max()))
+        return 2.0 ** math.floor(math.log2(largest)) if 0.0 < largest < SMALL else 1.0
 
     @cached_property
     def _places(self) -> tuple[IntArray, IntArray]:
-        place, columns = self._equations.place, self._columns
+        """Rows and lanes of the sensitivities of scalars among the parameters, in any unit."""
+        place, columns = self._place, self._columns
         entries = sorted(self._arguments[1].entries)
         return index_arrays([(place[j, k % columns], k // columns) for j, k in entries])
 
@@ -110,16 +136,17 @@ class HeyokaEngine:
         self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """See :class:`odefit.simulation.engines.engine.Engine`."""
-        begin = smallest_share(initial.states)
+        unit = self._unit(initial.states)
+        begin = smallest_share(initial.states / unit)
         if begin < UNSEEN or self._watched(initial.scalars):
             return self._walked(segment, initial, max_steps)
-        solution = self._as_it_is(segment, initial, max_steps)
+        solution = self._in_unit(unit, segment, initial, max_steps)
         if isinstance(solution, SegmentSolution):
             reached = np.abs(solution.states).max(axis=0)
             sizes = np.maximum(np.abs(initial.states), reached)
             if self._lost > LOST_DIGITS:
                 sizes = np.maximum(sizes, self._measured)
-            if smallest_share(sizes) * self._lost >= 1.0:
+            if smallest_share(sizes / unit) * self._lost >= 1.0:
                 return solution
         elif solution.out_of_steps or begin * self._lost >= 1.0:
             return solution
@@ -137,29 +164,30 @@ class HeyokaEngine:
         features = self._arguments[3]
         return features is not None and features.acts(scalars)
 
-    def _as_it_is(
-        self, segment: Segment, initial: Values, max_steps: int
+    def _in_unit(
+        self, unit: float, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
-        """Integrate in the units of the model, under heyoka's own error control."""
+        """Integrate in one unit of all states, under heyoka's own error control."""
         n, m, p = self._n, self._m, self._p
-        pars = self._equations.pars
+        equations = self._equations_in(unit)
+        self._place, pars = equations.place, equations.pars
         pars[:p] = initial.scalars[:, None]
         pars[self._places] = initial.scalar_sensitivities[self._entries]
-        state = np.zeros((self._equations.size, self._lanes))
-        state[:n] = initial.states[:, None]
-        state[n:] = self._by_lane(initial.sensitivities)
+        state = np.zeros((equations.size, self._lanes))
+        state[:n] = initial.states[:, None] / unit
+        state[n:] = self._by_lane(initial.sensitivities) / unit
         rows: list[Array] = []
         steps = 0
         parts = segment.smooth_parts
         if self._lanes == 1 and len(parts) > 1 and all(len(part.times) == 1 for part in parts):
-            done = self._from_knot_to_knot(segment, state, max_steps)
+            done = self._from_knot_to_knot(equations, segment, state, max_steps)
             if isinstance(done, EngineFailure):
                 return done
             (values, steps), parts = done, []
             rows.append(values[[part.end_is_wanted for part in segment.smooth_parts], :, None])
         for start, times, polynomials, end_is_wanted in parts:
-            pars[p : self._equations.first_multiplier] = polynomials.reshape(-1, 1)
-            out, taken, stopped = self._propagate(start, times, state, max_steps - steps)
+            pars[p : equations.first_multiplier] = polynomials.reshape(-1, 1)
+            out, taken, stopped = self._propagate(equations, start, times, state, max_steps - steps)
             steps += taken
             if stopped is not None:
                 outcome, time, step = stopped
@@ -168,6 +196,8 @@ class HeyokaEngine:
             state = out[-1].copy()
             state[:n] = out[-1, :n, :1]
         values = rows[0] if len(rows) == 1 else np.concatenate(rows)
+        if unit != 1.0:
+            values = unit * values
         count = len(values)
         # (time, column, state, lane) to (time, state, lane, column): lanes hold consecutive shares.
         columns = values[:, n:].reshape(count, self._columns, n, self._lanes).transpose(0, 2, 3, 1)
@@ -175,14 +205,13 @@ class HeyokaEngine:
         return SegmentSolution.without_algebraic(values[:, :n, 0], sensitivities, steps)
 
     def _from_knot_to_knot(
-        self, segment: Segment, state: Array, max_steps: int
+        self, equations: VariationalEquations, segment: Segment, state: Array, max_steps: int
     ) -> tuple[Array, int] | EngineFailure:
         """Integrate parts without outputs inside them; return values at their ends, and steps.
 
         At a knot nothing but the inputs is set again, and no grid is made: these would take four
         times as long as the integration.
         """
-        equations = self._equations
         ends = np.append(segment.breakpoints, segment.times[-1])
         inputs = segment.polynomials.reshape(len(ends), -1)
         equations.pars[self._p : equations.first_multiplier, 0] = inputs[0]
@@ -215,7 +244,12 @@ class HeyokaEngine:
         return shares.reshape(self._columns * self._n, self._lanes)
 
     def _propagate(
-        self, start: float, times: Array, state: Array, max_steps: int
+        self,
+        equations: VariationalEquations,
+        start: float,
+        times: Array,
+        state: Array,
+        max_steps: int,
     ) -> tuple[Array, int, tuple[Any, float, float] | None]:
         """Integrate from `start` through `times`.
 
@@ -223,12 +257,12 @@ class HeyokaEngine:
         number of steps taken; `stopped`: if the integration stopped early: heyoka's outcome, the
         time, and the length of the last step.
         """
-        ta = self._equations.start(start, state)
+        ta = equations.start(start, state)
         # heyoka's grid begins at the integrator's present time.
         grid = np.concatenate([[start], times])
         limit = max(1, max_steps)
         asking: dict[str, Any] = {}
-        if limit * self._equations.size >= LONG_INTEGRATION:
+        if limit * equations.size >= LONG_INTEGRATION:
             ended = cut_off()
             asking["callback"] = lambda _: not ended.reached
         if self._lanes == 1:
