@@ -39,6 +39,7 @@ class Guise:
     names: Mapping[str, str] = field(default_factory=dict)  # plain names by those of the guise
     objective: float = 1.0  # the factor of the objective
     ordered: bool = False  # unknowns are those of the plain problem in order, under other names
+    shifts: Mapping[str, float] = field(default_factory=dict)  # by plain key, added to logarithms
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class _Writing:
     time: float = 1.0
     shift: float = 0.0
     names: Mapping[str, str] = field(default_factory=dict)  # new names by plain ones
+    shifts: Mapping[str, float] = field(default_factory=dict)  # added to logarithms of quantities
 
     def unit(self, name: str) -> float:
         return self.units.get(name, 1.0)
@@ -73,6 +75,8 @@ class _Writing:
                 plain = self.time == 1.0 and self.shift == 0.0
                 return name if plain else f"((t - {self.shift!r})/{self.time!r})"
             own = self.name(name)
+            if name in self.shifts:
+                return f"({own} - ({self.shifts[name]!r}))"
             return own if self.unit(name) == 1.0 else f"({own}/({self.unit(name)!r}))"
 
         return re.sub(r"(?<![\w.])[A-Za-z_]\w*", one, given)
@@ -80,6 +84,9 @@ class _Writing:
     def value(self, given: Any, name: str) -> Any:
         """A value of a name: a number, an expression, or the table of an unknown."""
         unit = self.unit(name)
+        if name in self.shifts and isinstance(given, Mapping):
+            shift = self.shifts[name]
+            return {k: v + shift if k in BOUNDS else v for k, v in given.items()}
         if isinstance(given, str):
             return self.text(given) if unit == 1.0 else f"({unit!r})*({self.text(given)})"
         if not isinstance(given, Mapping):
@@ -185,7 +192,8 @@ def written(plain: Plain, writing: _Writing) -> Guise:
     mapping.pop("units", None)
     units = {**w.units, **{f"{o}_sd": abs(v) for o, v in of.items()}}
     squares = 1.0 if weighted else next(iter(of.values())) ** 2
-    return Guise(mapping, units, {new: old for old, new in w.names.items()}, squares)
+    names = {new: old for old, new in w.names.items()}
+    return Guise(mapping, units, names, squares, shifts=w.shifts)
 
 
 def _weighted(plain: Plain) -> bool:
@@ -216,8 +224,27 @@ def _time_shifted(plain: Plain, random: np.random.Generator) -> Guise:
 
 
 def _unknowns_in_units(plain: Plain, random: np.random.Generator) -> Guise:
+    """Unknowns times powers of ten; the logarithm of a quantity is shifted instead."""
     named = [k for k, v in plain["parameters"].items() if "prior" not in v]
-    return written(plain, _Writing({k: _power(random, 12) for k in _some(named)}))
+    powers = {k: _power(random, 12) for k in _some(named)}
+    logarithms = _logarithms(plain, named)
+    shifts = {k: math.log(v) for k, v in powers.items() if k in logarithms}
+    return written(
+        plain, _Writing({k: v for k, v in powers.items() if k not in shifts}, shifts=shifts)
+    )
+
+
+def _logarithms(plain: Plain, names: Sequence[str]) -> set[str]:
+    """Return the unknowns that occur only as summands of arguments of exp, as in exp(lKa - lCl)."""
+    texts = [str(v) for s in ("ode", "algebraic", "initial") for v in plain.get(s, {}).values()]
+    texts += [str(v) for v in (plain.get("observables") or {}).values()]
+    texts += [str(v) for e in plain["experiment"] for k in ("initial", "constants")
+              for v in e.get(k, {}).values()]  # fmt: skip
+    texts += [str(e.get("event", "")) for e in plain["experiment"]]
+    summands = re.compile(r"exp\(((?:[-+ ]*[A-Za-z_]\w*)+)\)")
+    inside = {n for t in texts for m in summands.findall(t) for n in re.findall(r"[A-Za-z_]\w*", m)}
+    rest = {n for t in texts for n in re.findall(r"[A-Za-z_]\w*", summands.sub(" ", t))}
+    return {name for name in names if name in inside - rest}
 
 
 def _other_sign(plain: Plain, random: np.random.Generator) -> Guise:

@@ -145,8 +145,12 @@ def answer(
     keys = {k: keys.get(k, _plain_key(k, guise)) for k in problem.keys}
     units = {k: guise.units.get(plain.partition("[")[0], 1.0) for k, plain in keys.items()}
     told["objective"] = result.objective / guise.objective
+    shifts = {k: guise.shifts.get(plain.partition("[")[0], 0.0) for k, plain in keys.items()}
     told["estimates"], *told["others"] = [
-        {keys[k]: v / units[k] for k, v in zip(problem.keys, one.vector.tolist(), strict=True)}
+        {
+            keys[k]: v / units[k] - shifts[k]
+            for k, v in zip(problem.keys, one.vector.tolist(), strict=True)
+        }
         for one in result.solutions
         if one.objective <= (1 + SAME_OBJECTIVE) * result.objective
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evidence.agreement.guises import GUISES, Guise, NotSoError
+from evidence.agreement.guises import GUISES, Guise, NotSoError, _logarithms
 from evidence.agreement.metamorphic import (
     answer,
     differences,
@@ -89,6 +89,15 @@ def test_the_answer_of_a_fit_is_that_of_the_plain_problem(name: str) -> None:
 )
 def test_more_answers_are_those_of_the_plain_problem(source: str, problem: str, name: str) -> None:
     assert not distinguishable(source, problem, name)
+
+
+def test_a_logarithm_is_shifted_where_other_unknowns_have_another_unit() -> None:
+    plain = plain_problem("published", "theoph-4")
+    guise = GUISES["unknowns in other units"](plain, np.random.default_rng(3))
+    assert set(guise.shifts) == {"lKa", "lKe", "lCl"}
+    assert not guise.units.keys() & guise.shifts.keys()
+    energy = {"ode": {"x": "-exp(lA - E/(8.3*T))*x"}, "parameters": {}, "experiment": []}
+    assert _logarithms(energy, ["lA", "E", "T"]) == set()
 
 
 def test_differences_of_answers_are_reported() -> None:
