@@ -65,6 +65,7 @@ SILENT = {"found", "own", "said", "told", "dear", "wanted", "kept", "had", "give
 PUBLIC = {
     "methods/estimate.py": {"found", "told"},  # Completeness, Estimate
     "problem/problem.py": {"given"},
+    "problem/variants/reduction.py": {"given"},  # of a problem
     "problem/variants/scenario_problem.py": {"given"},  # of a problem
     "structure/same_outputs.py": {"found"},  # as in Completeness
     "structure/structural_identifiability.py": {"given"},

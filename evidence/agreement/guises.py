@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import odefit
+from evidence.agreement.logarithms import logarithms
 from odefit.expressions.grammar import RESERVED
 from odefit.problem import problem_from_mapping, problem_to_mapping
 
@@ -85,8 +86,7 @@ class _Writing:
         """A value of a name: a number, an expression, or the table of an unknown."""
         unit = self.unit(name)
         if name in self.shifts and isinstance(given, Mapping):
-            shift = self.shifts[name]
-            return {k: v + shift if k in BOUNDS else v for k, v in given.items()}
+            return {k: v + self.shifts[name] if k in BOUNDS else v for k, v in given.items()}
         if isinstance(given, str):
             return self.text(given) if unit == 1.0 else f"({unit!r})*({self.text(given)})"
         if not isinstance(given, Mapping):
@@ -192,8 +192,7 @@ def written(plain: Plain, writing: _Writing) -> Guise:
     mapping.pop("units", None)
     units = {**w.units, **{f"{o}_sd": abs(v) for o, v in of.items()}}
     squares = 1.0 if weighted else next(iter(of.values())) ** 2
-    names = {new: old for old, new in w.names.items()}
-    return Guise(mapping, units, names, squares, shifts=w.shifts)
+    return Guise(mapping, units, {v: k for k, v in w.names.items()}, squares, shifts=w.shifts)
 
 
 def _weighted(plain: Plain) -> bool:
@@ -227,24 +226,9 @@ def _unknowns_in_units(plain: Plain, random: np.random.Generator) -> Guise:
     """Unknowns times powers of ten; the logarithm of a quantity is shifted instead."""
     named = [k for k, v in plain["parameters"].items() if "prior" not in v]
     powers = {k: _power(random, 12) for k in _some(named)}
-    logarithms = _logarithms(plain, named)
-    shifts = {k: math.log(v) for k, v in powers.items() if k in logarithms}
-    return written(
-        plain, _Writing({k: v for k, v in powers.items() if k not in shifts}, shifts=shifts)
-    )
-
-
-def _logarithms(plain: Plain, names: Sequence[str]) -> set[str]:
-    """Return the unknowns that occur only as summands of arguments of exp, as in exp(lKa - lCl)."""
-    texts = [str(v) for s in ("ode", "algebraic", "initial") for v in plain.get(s, {}).values()]
-    texts += [str(v) for v in (plain.get("observables") or {}).values()]
-    texts += [str(v) for e in plain["experiment"] for k in ("initial", "constants")
-              for v in e.get(k, {}).values()]  # fmt: skip
-    texts += [str(e.get("event", "")) for e in plain["experiment"]]
-    summands = re.compile(r"exp\(((?:[-+ ]*[A-Za-z_]\w*)+)\)")
-    inside = {n for t in texts for m in summands.findall(t) for n in re.findall(r"[A-Za-z_]\w*", m)}
-    rest = {n for t in texts for n in re.findall(r"[A-Za-z_]\w*", summands.sub(" ", t))}
-    return {name for name in names if name in inside - rest}
+    shifts = {k: math.log(powers[k]) for k in logarithms(plain, named)}
+    units = {k: v for k, v in powers.items() if k not in shifts}
+    return written(plain, _Writing(units, shifts=shifts))
 
 
 def _other_sign(plain: Plain, random: np.random.Generator) -> Guise:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evidence.agreement.guises import GUISES, Guise, NotSoError, _logarithms
+from evidence.agreement.guises import GUISES, Guise, NotSoError
+from evidence.agreement.logarithms import logarithms
 from evidence.agreement.metamorphic import (
     answer,
     differences,
@@ -97,7 +98,7 @@ def test_a_logarithm_is_shifted_where_other_unknowns_have_another_unit() -> None
     assert set(guise.shifts) == {"lKa", "lKe", "lCl"}
     assert not guise.units.keys() & guise.shifts.keys()
     energy = {"ode": {"x": "-exp(lA - E/(8.3*T))*x"}, "parameters": {}, "experiment": []}
-    assert _logarithms(energy, ["lA", "E", "T"]) == set()
+    assert logarithms(energy, ["lA", "E", "T"]) == set()
 
 
 def test_differences_of_answers_are_reported() -> None:

@@ -44,15 +44,16 @@ def test_an_attempt_that_was_ended_by_its_work_is_repeated_later(
 ) -> None:
     monkeypatch.setattr(algebraic_route, "ATTEMPTS", ((16, 1e3), (40, 1e9)))
     route = AlgebraicRoute(odefit.library.load("harmonic"))
-    assert not route.is_due(15)
-    assert route.is_due(16)
+    assert not route.is_due(15, 1)
+    assert route.is_due(16, 8)
+    assert not route.is_due(16, 9)
     first = route.solve(Control(seed=1, jobs=1), 16)
     assert not route.done
-    assert not route.is_due(39)
-    assert route.is_due(40)
+    assert not route.is_due(39, 1)
+    assert route.is_due(40, 1)
     second = route.solve(Control(seed=1, jobs=1), 40)
     assert route.done
-    assert not route.is_due(500)
+    assert not route.is_due(500, 1)
     assert route.starts == [*first, *second]
     assert min(s.objective for s in second) < 1e-12
 

@@ -44,9 +44,13 @@ class AlgebraicRoute:
         self.message = ""
         self._completeness: Completeness | None = None
 
-    def is_due(self, starts: int) -> bool:
-        """Return whether to make an attempt after so many starts without an answer."""
-        return not self.done and starts >= ATTEMPTS[self.attempts][0]
+    def is_due(self, starts: int, hits: int) -> bool:
+        """Return whether to make an attempt, since the best end does not explain the data.
+
+        It is the end of `hits` of the starts. If these are most of them, the model is in doubt
+        rather than the search.
+        """
+        return not self.done and starts >= max(ATTEMPTS[self.attempts][0], 2 * hits)
 
     def solve(
         self, control: Control, first: int, checkpoint: Checkpoint | None = None

@@ -141,9 +141,8 @@ class Automatic(Method):
             return apart
 
         def search(searched: Problem, control: Control) -> Estimate:
-            fields = asdict(self)
-            del fields["starts"]  # more starts of the same kind continue from fewer
-            options = {"method": fields, "seed": control.seed}
+            # More starts of the same kind continue from fewer.
+            options = {"method": asdict(replace(self, starts=None)), "seed": control.seed}
             checkpoint = StartCheckpoint.of(control, "starts", problem, options)
             with interruptible(control), Workers(control) as workers, checkpoint or nullcontext():
                 return _AutomaticSearch(self, searched, control, workers, checkpoint).estimate()
@@ -362,14 +361,9 @@ class _AutomaticSearch:
         return end
 
     def _wants_algebra(self) -> bool:
-        """Return whether to solve the polynomial system, which may take longer than all starts.
-
-        If most starts end at one optimum that leaves more than noise, the model is in doubt rather
-        than the search.
-        """
+        """Return whether to solve the polynomial system, which may take longer than all starts."""
         evidence = self.evidence()
-        agree = 2 * evidence.hits > len(self.ends)
-        return evidence.unexplained and not agree and self.algebraic.is_due(len(self.ends))
+        return evidence.unexplained and self.algebraic.is_due(len(self.ends), evidence.hits)
 
     def _report(self) -> None:
         if self.control.report is None:

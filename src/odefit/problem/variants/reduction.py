@@ -117,8 +117,8 @@ def _model(model: Model, idle: frozenset[str]) -> Model:
     """Return a model without some states, and without the observables that depend on them."""
     ode = {state: e for state, e in model.ode.items() if state not in idle}
     smaller = with_equations(model, ode, model.algebraic)
-    kept = {name: e for name, e in model.observables.items() if not e.names & idle}
-    object.__setattr__(smaller, "observables", MappingProxyType(kept))
+    observables = {name: e for name, e in model.observables.items() if not e.names & idle}
+    object.__setattr__(smaller, "observables", MappingProxyType(observables))
     return smaller
 
 
@@ -201,8 +201,8 @@ def _one_series(parts: Sequence[Series]) -> Series:
 
 def _values(parts: Sequence[tuple[Any, IntArray]], missing: float) -> Any:
     """Return one array of all values, with a number where a part has none; None if none has."""
-    if all(given is None for given, _ in parts):
+    if all(values is None for values, _ in parts):
         return None
     return np.concatenate(
-        [np.full(len(rows), missing) if given is None else given for given, rows in parts]
+        [np.full(len(rows), missing) if values is None else values for values, rows in parts]
     ).astype(np.intp if missing == 0 else float)
