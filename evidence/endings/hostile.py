@@ -35,6 +35,7 @@ from evidence.endings.hostile_commands import (
     ENDING,
     ENDING_SIGNALS,
     FIT,
+    PATIENCE,
     PROBLEM,
     command,
     ended,
@@ -222,14 +223,20 @@ def by_workers(one: Attempt) -> str:
     """Stop a worker, with a time limit; or kill the parent, after which no process may stay."""
     name, how = one.kind.split(", ")
     limit = one.drawn.randrange(10, 16)
-    arguments = (*PARALLEL[name], "--jobs", "2", "--time-limit", str(limit))
-    process = command(arguments, one.folder)
-    began, parent = time.monotonic(), psutil.Process(process.pid)
-    while not (workers := _workers(parent)) and process.poll() is None:
-        time.sleep(0.05)
-    time.sleep(one.drawn.uniform(*WORKED))
-    if process.poll() is not None:
-        return f"it had ended before: {ended(process)[1][-200:]}"
+    moment = one.drawn.uniform(*WORKED)
+    while True:
+        arguments = (*PARALLEL[name], "--jobs", "2", "--time-limit", str(limit))
+        process = command(arguments, one.folder)
+        began, parent = time.monotonic(), psutil.Process(process.pid)
+        while not (workers := _workers(parent)) and process.poll() is None:
+            time.sleep(0.05)
+        time.sleep(moment)
+        if process.poll() is None:
+            break
+        if limit > PATIENCE / 4:
+            return f"it had ended before: {ended(process)[1][-200:]}"
+        ended(process)
+        limit *= 2  # the machine was too busy for an attack before this limit
     every = parent.children(recursive=True)
     with suppress(psutil.NoSuchProcess):
         workers[0].suspend()
