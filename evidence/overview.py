@@ -79,7 +79,7 @@ def write() -> None:
 LINES = (
     Line("Small fits, whole", "speed.md#a-whole-fit", ["speed/whole-fit"], rows.whole_fits, True),
     Line("Dense series", "front-door.md", ["front-door/methods"], rows.dense, True),
-    Line("What people bring", "world.md", ["world/zoo"], rows.zoo, True),
+    Line("Problems of users", "world.md", ["world/zoo"], rows.zoo, True),
     Line(
         "Published estimates",
         "world.md",
