@@ -18,10 +18,10 @@ from odefit.simulation.engines.cut_off import CutOffError, WorkLimit, counting
 
 KEY = "algebraic"  # the key of the results in a checkpoint
 
-ATTEMPTS = ((16, 2.5e8), (200, 3e9))
+ATTEMPTS = ((16, 5e7), (100, 2.5e8), (400, 3e9))
 """Number of starts without an answer before each attempt to solve the polynomial system, and limit
-of its operations (:mod:`odefit.simulation.engines.cut_off`), about five seconds and a minute. Some
-systems of few unknowns take longer to prepare than a hundred starts."""
+of its operations (:mod:`odefit.simulation.engines.cut_off`), about one, five and sixty seconds.
+Some systems of few unknowns take longer to prepare than a hundred starts."""
 
 MAX_UNKNOWNS = 12
 """Largest number of unknowns for which it runs: larger systems take long to prepare."""
