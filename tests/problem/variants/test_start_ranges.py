@@ -268,7 +268,7 @@ def test_an_unknown_that_is_more_than_a_logarithm_has_the_range_of_an_exponent()
 
 @pytest.mark.parametrize(
     "rate",
-    ["-k*x*(t - b)", "if(t > b, -k*x, 0)", "-k*x/(1 + exp((b - t)/0.5))", "-k*x*((t - 1) - b)"],
+    ["-k*x*(t - b)", "if(t > b, -k*x, 0)", "-k*x/(1 + exp((b - t)/0.5))"],
 )
 def test_an_unknown_subtracted_from_the_time_is_a_time_of_the_measurements(rate: str) -> None:
     data = {"t": [2.0, 3.0, 9.0], "x": [1.0, 0.9, 0.1]}
@@ -277,6 +277,40 @@ def test_an_unknown_subtracted_from_the_time_is_a_time_of_the_measurements(rate:
         model, data, {"k": {}, "b": {"lower": -100.0, "upper": 7.0}}, {"x": 1.0}, t0=1.0
     )
     assert ranges(problem)[1] == Range(1.0, 7.0, False)
+
+
+@pytest.mark.parametrize(
+    ("difference", "low", "high"),
+    [
+        ("t/60 - b", 2.0, 6.0),
+        ("(t - 120)/60 - b", 0.0, 4.0),
+        ("2*t - b - 10", 230.0, 710.0),
+        ("b*1e3 - t", 0.12, 0.36),
+    ],
+)
+def test_the_range_of_a_time_is_in_its_unit(difference: str, low: float, high: float) -> None:
+    data = {"t": [120.0, 130.0, 360.0], "x": [1.0, 0.9, 0.1]}
+    model = Model(ode={"x": f"-k*x/(1 + exp({difference}))"})
+    problem = Problem(model, data, {"k": {}, "b": {}}, {"x": 1.0}, t0=120.0)
+    time = ranges(problem)[1]
+    assert (time.low, time.high) == pytest.approx((low, high))
+    assert not time.logarithmic
+
+
+@pytest.mark.parametrize("unit", [1.0, 60.0])
+@pytest.mark.parametrize("rate", ["-2*(t/{u} - b)/w^2*x/{u}", "k*exp(-((t/{u} - b)/w)^2)"])
+def test_a_width_is_neither_narrower_than_half_the_gap_nor_wider_than_twice_the_span(
+    rate: str, unit: float
+) -> None:
+    times = unit * np.linspace(0.0, 100.0, 101)
+    model = Model(ode={"x": rate.format(u=unit)})
+    bounds: dict[str, dict[str, float]] = {name: {} for name in "bwk" if name != "k" or "k" in rate}
+    problem = Problem(model, {"t": times, "x": np.ones(101)}, bounds, {"x": 1.0})
+    width = ranges(problem)[problem.keys.index("w")]
+    assert width.logarithmic
+    assert 0.2 < width.low < 1.3
+    assert 80.0 < width.high < 500.0
+    assert width.high / width.low == pytest.approx(400.0)
 
 
 @pytest.mark.parametrize("rate", ["-k*x*(t + b)", "-k*x - b*t", "-k*x*(2*t - b^2)"])

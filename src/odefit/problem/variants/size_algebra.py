@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import product as pairs_of
 
 import numpy as np
 
@@ -56,10 +55,9 @@ class Monomial:
         return Monomial(constant, exponents, self.sign)
 
     @property
-    def name(self) -> str:
-        """The name whose size this is, an empty text for any other monomial."""
-        names = [(name, power) for name, power in self.exponents.items() if power]
-        return names[0][0] if self.constant == 0 and len(names) == 1 and names[0][1] == 1 else ""
+    def factor(self) -> float:
+        """The number, with the sign."""
+        return self.sign * math.exp(min(self.constant, 700.0))
 
 
 ONE = Monomial(0.0, {})
@@ -117,8 +115,9 @@ class Size:
     def __add__(self, other: Size) -> Size:
         if self.number is not None and other.number is not None:
             return self.algebra.known(self.number + other.number)
-        self.algebra.note_times(self.terms, other.terms)
-        return Size(self.algebra, self.terms + other.terms)
+        terms = self.terms + other.terms
+        self.algebra.note_times(terms)
+        return Size(self.algebra, terms)
 
     def __sub__(self, other: Size) -> Size:
         return self + -other
@@ -131,6 +130,7 @@ class Size:
     def __truediv__(self, other: Size) -> Size:
         if self.number is not None and other.number:
             return self.algebra.known(self.number / other.number)
+        self.algebra.note_width(self.terms, other.terms)
         return self._times(other, -1.0)
 
     def _times(self, other: Size, factor: float) -> Size:
@@ -156,8 +156,10 @@ class SizeAlgebra:
         """Exponentials by the name that each has in monomials."""
         self.logarithms: dict[str, Logarithm] = {}
         """Unknowns that are logarithms of quantities."""
-        self.times: set[str] = set()
-        """Unknowns that are subtracted from the time, or compared with it."""
+        self.times: dict[str, tuple[float, float]] = {}
+        """Unknowns that are points of time, such as b in t/60 - b: 1/60, and a number added."""
+        self.widths: set[str] = set()
+        """Unknowns by which a difference from such a point of time is divided."""
         self._exponents = exponents
 
     def number(self, text: str) -> Size:
@@ -291,13 +293,31 @@ class SizeAlgebra:
         if any(monomial.exponents.values()) and math.isfinite(monomial.constant):
             self.rows.append(Row(monomial, weight))
 
-    def note_times(self, terms: Sequence[Monomial], others: Sequence[Monomial]) -> None:
-        """Record the unknowns that are points of time, such as b in t - b, given two summands."""
-        for first, second in pairs_of(terms, others):
-            for one, other in ((first, second), (second, first)):
-                time, unknown = one.name.startswith("time "), other.name.startswith("parameter ")
-                if time and unknown and one.sign * other.sign < 0:
-                    self.times.add(other.name)
+    def note_times(self, terms: Sequence[Monomial]) -> None:
+        """Record the unknown in a sum such as t/60 - b - 2, which is a point of time."""
+        factors: dict[str, float] = {}
+        for term in terms:
+            names = [(name, power) for name, power in term.exponents.items() if power]
+            if len(names) > 1 or any(power != 1 for _, power in names) or term.sign == 0:
+                return
+            name = names[0][0] if names else ""
+            factors[name] = factors.get(name, 0.0) + term.factor
+        offset = factors.pop("", 0.0)
+        if len(factors) != 2:
+            return
+        time, unknown = sorted(factors, key=lambda name: not name.startswith("time "))
+        if time.startswith("time ") and unknown.startswith("parameter "):
+            slope = -factors[time] / factors[unknown] if factors[unknown] else 0.0
+            if slope > 0.0:
+                self.times[unknown] = slope, -offset / factors[unknown]
+
+    def note_width(self, terms: Sequence[Monomial], divisor: Sequence[Monomial]) -> None:
+        """Record w in (t - b)/w and in c*(t - b)/w^2, given the summands and the divisor."""
+        names = {name for term in terms for name, power in term.exponents.items() if power}
+        if len(divisor) == 1 and names & self.times.keys():
+            powers = [name for name, power in divisor[0].exponents.items() if power]
+            if len(powers) == 1 and powers[0].startswith("parameter "):
+                self.widths.add(powers[0])
 
     def _pure(self, size: Size) -> None:
         for term in size.terms:

@@ -70,7 +70,9 @@ class TypicalSize:
     # derivative of log(size) by E that keeps the other sizes as they are.
     follows: tuple[tuple[str, float], ...] = ()
     linear: bool = False  # True if the argument of an exponential is linear in the unknown
-    time: bool = False  # True for a point of time, such as b in t - b
+    # For a point of time, such as b in t/60 - b: the factor of the time, and a number added
+    time: tuple[float, float] | None = None
+    width: bool = False  # True for a length of time around such a point, such as w in (t - b)/w
     # Of an unknown that is a logarithm in all equations: the quantity's, and the factor that makes
     # the logarithm a natural one
     exponential: tuple[TypicalSize, float] | None = None
@@ -164,7 +166,8 @@ class _Analysis:
                 column_of in self.measured,
                 self._follows(solution[k, 2:], logs),
                 column in self.algebra.in_exponents,
-                column in self.algebra.times,
+                self.algebra.times.get(column),
+                column in self.algebra.widths,
             )
         for column, logarithm in self._pure_logarithms().items():
             row = solution[names.index(logarithm.quantity)]

@@ -175,8 +175,9 @@ class _Ranges:
         if unknown.kind == "noise":
             return self._of_noise(unknown)
         span = _time_span(number, self.problem)
-        if span is None and self._sizes.unknowns[unknown.kind, unknown.name].time:
-            span = _times(self.problem)
+        time = self._sizes.unknowns[unknown.kind, unknown.name].time
+        if span is None and time is not None:
+            span = _times(self.problem, *time)
         if span is not None and p.prior is None and p.scale != "log10":
             low, high = max(p.lower, span[0]), min(p.upper, span[1])
             if low < high:
@@ -295,8 +296,11 @@ class _Ranges:
         if sized:
             spread = SPREAD * (self.span / self.gap) ** (0.5 * power)
             return 1e-3 * typical.size, (2.0 if typical.measured else spread) * typical.size
-        # A rate is between a tenth of 1/span and ten times 1/gap.
-        factor = 10.0 ** (1.0 + (0.0 if typical.exponent else max(1.0 - power, 0.0)))
+        # A rate is between a tenth of 1/span and ten times 1/gap. A peak or a step whose width is
+        # outside half the gap and twice the span cannot be seen.
+        factor = (2.0 if typical.width else 10.0) ** (
+            1.0 + (0.0 if typical.exponent else max(1.0 - power, 0.0))
+        )
         factor *= (self.span / self.gap) ** (0.5 * power)
         return typical.size / factor, typical.size * factor
 
@@ -320,10 +324,11 @@ def _time_span(number: int, problem: Problem) -> tuple[float, float] | None:
     return span
 
 
-def _times(problem: Problem) -> tuple[float, float]:
-    """Return the first and the last time of the measurements of all experiments."""
+def _times(problem: Problem, factor: float, offset: float) -> tuple[float, float]:
+    """Return the first and the last measured time of all experiments, in another unit."""
     conditions = problem.conditions
-    return min(c.t0 for c in conditions), max(c.end for c in conditions)
+    first, last = min(c.t0 for c in conditions), max(c.end for c in conditions)
+    return factor * first + offset, factor * last + offset
 
 
 def _threshold(number: int, problem: Problem) -> tuple[float, float] | None:
