@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 
 from odefit.reporting.figures import style
 from odefit.reporting.figures.style import MOST_TICKS, LogLabels, log_ticks
@@ -74,3 +76,23 @@ def test_labels_do_not_touch_however_narrow_the_panel(
     assert len(shown) >= 2
     boxes = sorted(shown, key=lambda box: box.x0)
     assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
+
+
+@pytest.mark.parametrize("logarithmic", [False, True])
+def test_a_title_stays_on_linear_and_on_logarithmic_axes(logarithmic: bool) -> None:
+    figure, axes = style.panel_axes(4.0, 3.0)
+    axes.plot([1.0, 2.0, 3.0], [0.02, 0.5, 3.0])
+    if logarithmic:
+        axes.set_yscale("log")
+    style.dress(axes, log_y=logarithmic)
+    axes.set_title("y", loc="left")
+    style.keep_title(axes)
+    figure.draw_without_rendering()
+    assert axes.get_title("left") == "y"
+    assert height_of_title(axes) == 1.0
+
+
+def height_of_title(axes: Axes) -> float:
+    """Return the height of the title at the left over that of the panel."""
+    title = next(t for t in axes.findobj(Text) if isinstance(t, Text) and t.get_text() == "y")
+    return float(title.get_position()[1])

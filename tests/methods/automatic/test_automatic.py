@@ -18,6 +18,7 @@ from odefit import (
     Progress,
     Status,
 )
+from odefit.methods.automatic.evidence import EXACT_STARTS
 from odefit.methods.automatic.route_table import MATCHING, MULTIPLE, SHOOTING
 from odefit.methods.estimate import Estimate, Route
 from odefit.methods.running.checkpoint import ForeignCheckpointError
@@ -157,12 +158,14 @@ def test_the_number_of_workers_does_not_matter() -> None:
 
 
 @pytest.mark.slow
-def test_a_chaotic_system_is_fitted_exactly_twice() -> None:
+def test_a_chaotic_system_is_fitted_exactly() -> None:
     found = solved(odefit.library.load("henon-heiles"))
+    assert found.status is Status.CONVERGED
     assert found.best is not None
     assert found.best.exact
     # Rounding, which differs between processors, decides which of the routes arrive first.
-    assert sum(route.hits for route in found.routes) >= 2
+    hits = sum(route.hits for route in found.routes)
+    assert hits >= 2 or (hits == 1 and len(found.starts) >= EXACT_STARTS)
 
 
 @pytest.mark.slow

@@ -279,7 +279,7 @@ def keep_title(axes: Axes) -> None:
     Matplotlib lays out all labels of a panel once more to find out whether titles have to move.
     """
     labels = axes.yaxis.get_major_formatter()
-    labels.format_ticks(axes.yaxis.get_majorticklocs().tolist())
+    labels.format_ticks([float(tick) for tick in axes.yaxis.get_majorticklocs()])
     if not labels.get_offset():
         title = axes.get_title("left")
         axes.set_title(title, loc="left", y=1.0, fontsize=9.5, color=INK, parse_math=False)
