@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from odefit.common.effects import acting, column_space, undetermined
+from odefit.common.effects import acting, column_space, null_space, undetermined
 
 RNG = np.random.default_rng(3)
 DESIGN = RNG.standard_normal((8, 2))
@@ -49,3 +49,12 @@ def test_undetermined_unknowns_of_long_data_need_no_square_matrix_of_their_lengt
     assert most < 40 * jacobian.nbytes  # a square matrix has 750 times as many
     wide = undetermined(jacobian[:2], np.ones(4))
     assert wide.any()
+
+
+@pytest.mark.parametrize(("shape", "rank"), [((3, 0), 0), ((0, 2), 0), ((3, 2), 1), ((1, 3), 1)])
+def test_the_null_space_of_any_matrix_has_its_dimension(shape: tuple[int, int], rank: int) -> None:
+    assert null_space(np.ones(shape)).shape == (shape[1] - rank, shape[1])
+
+
+def test_zeros_have_no_rank() -> None:
+    assert null_space(np.zeros((2, 2))).shape == (2, 2)

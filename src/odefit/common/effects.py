@@ -59,7 +59,7 @@ def null_space(scaled: Array) -> Array:
     """
     wide = scaled.shape[0] < scaled.shape[1]  # a square matrix of the size of the data is huge
     _, s, rows = np.linalg.svd(scaled, full_matrices=wide)
-    return np.asarray(rows[np.count_nonzero(s > RANK_TOLERANCE * s[0]) :])
+    return np.asarray(rows[np.count_nonzero(s > RANK_TOLERANCE * s.max(initial=0.0)) :])
 
 
 def undetermined(jacobian: Array, sizes: Array) -> BoolArray:
