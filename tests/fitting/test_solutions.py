@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import odefit
+from evidence.zoo.jak_stat import cascade
 from odefit import Experiment, Model, Problem, Result, SingleShooting
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.fitting.solutions import MAX_SOLUTIONS, distinct_solutions
@@ -125,28 +124,7 @@ def test_a_polished_optimum_stands_for_ends_beside_it_and_before_those_of_a_ridg
 @pytest.mark.parametrize("seed", range(4))
 def test_both_hills_of_a_signalling_cascade_are_found_from_any_seed(seed: int) -> None:
     """In one a reaction of dimers takes long, in the other it is as fast as its bound allows."""
-    file = Path(__file__).parents[1] / "data" / "jak_stat.csv"
-    data = pd.read_csv(file, comment="#")
-    rate = {"lower": 1e-3, "upper": 1e3, "scale": "log10"}
-    scale = {"lower": 1e-2, "upper": 1e2, "scale": "log10"}
-    problem = Problem(
-        Model(
-            ode={
-                "x1": "-p1*x1*E + 2*p4*x4",
-                "x2": "p1*x1*E - p2*x2^2",
-                "x3": "0.5*p2*x2^2 - p3*x3",
-                "x4": "p3*x3 - p4*x4",
-            },
-            observables={"y1": "s1*(x2 + 2*x3)", "y2": "s2*(x1 + x2 + 2*x3)"},
-            inputs={"E": "linear"},
-        ),
-        data,
-        dict.fromkeys(("p1", "p2", "p3", "p4"), rate) | dict.fromkeys(("s1", "s2"), scale),
-        {"x1": 1.0, "x2": 0.0, "x3": 0.0, "x4": 0.0},
-        noise={"y1": {"sd": 0.05}, "y2": {"sd": 0.04}},
-        t0=0.0,
-    )
-    result = odefit.fit(problem, seed=seed, jobs=1)
+    result = odefit.fit(cascade(), seed=seed, jobs=1)
     assert result.objective == pytest.approx(38.780, abs=0.001)
     slow, fast = sorted(s.parameters["p2"] for s in result.fitting)
     assert slow == pytest.approx(0.35, rel=0.05)

@@ -93,6 +93,15 @@ def counted(number: float, noun: str, plural: str = "") -> str:
     return f"{number:g} {noun}" if number == 1 else f"{number:.15g} {plural or noun + 's'}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return names joined by commas and "and".
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def one_of(name: str, candidates: Iterable[str]) -> str:
     """Return a suggestion instead of `name`: the closest of `candidates`, or all of them."""
     known = tuple(candidates)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odefit.assessment.intervals.directions import relative_directions
+from odefit.assessment.intervals.directions import null_directions
 from odefit.assessment.intervals.flat_directions import ALIKE
 from odefit.common.arrays import Array
-from odefit.common.effects import acting, null_space
+from odefit.common.effects import acting
 from odefit.fitting.other_speeds import other_speeds
 from odefit.fitting.places import Candidate, refitted
 from odefit.methods.local.scaling import bounds_touched
@@ -131,14 +131,11 @@ def along_flat_unknowns(problem: Problem, vector: Array, information: Array) -> 
     """
     places = []
     free = ~bounds_touched(problem, vector)
-    norms, effective = acting(information, sizes_at(problem, vector))
+    _, effective = acting(information, sizes_at(problem, vector))
     flat = np.flatnonzero(free & ~effective).tolist()
     free &= effective
     if free.any():
-        null = null_space(information[:, free] / norms[free])
-        rows = np.zeros((len(null), len(vector)))
-        rows[:, free] = null / norms[free]
-        for row in np.abs(relative_directions(problem, vector, rows)) if len(rows) else rows:
+        for row in np.abs(null_directions(problem, vector, information, free)):
             alike = np.flatnonzero(row >= ALIKE * row.max())
             flat += alike.tolist() if len(alike) == 1 else []
     for k in flat[:MOST_FLAT]:

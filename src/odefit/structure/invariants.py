@@ -16,8 +16,8 @@ from odefit.common.arrays import Array
 from odefit.expressions.algebras import DUAL, Dual
 from odefit.expressions.expressions import TIME
 from odefit.problem.problem import Problem
-from odefit.problem.variants.data_scales import time_scale
-from odefit.problem.variants.sizes import typical_sizes
+from odefit.problem.variants.data_scales import largest_input, time_scale
+from odefit.problem.variants.sizes import expected_sizes, typical_sizes
 from odefit.problem.vector_field import VectorField
 from odefit.structure.linearity import MAX_REMEMBERED, identity
 from odefit.structure.segments import scalar_segments
@@ -62,11 +62,11 @@ def _invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
         return None
     # In units in which the sizes of terms differ by many decades, the small ones are not zero: so
     # all values have their typical sizes, and so have the rates.
-    sizes, of_states = typical_sizes(problem), typical_sizes(problem).states
-    of_unknowns = np.array([sizes.unknowns[u.kind, u.name].size for u in problem.unknowns])
+    of_unknowns, of_states = expected_sizes(problem), typical_sizes(problem).states
     scale = np.array([of_states[s] for s in states])
     columns = [states.index(name) for name in hidden]
-    usual = {TIME: math.sqrt(math.prod(time_scale(problem))), **of_states}
+    sizes = {TIME: math.sqrt(math.prod(time_scale(problem)))} | {s: of_states[s] for s in states}
+    sizes |= {name: largest_input(problem, name) or 1.0 for name in problem.model.inputs}
     rng = np.random.default_rng(0)
     rows = []
     with np.errstate(all="ignore"):
@@ -74,9 +74,7 @@ def _invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
             for _ in range(POINTS):
                 vector = of_unknowns * rng.uniform(0.5, 1.5, len(problem.unknowns))
                 unknowns = [Dual(v) for v in vector]
-                inputs = {n: _largest_input(problem, n) for n in problem.model.inputs}
-                values = {n: usual[n] for n in (TIME, *states)} | inputs
-                known = {n: Dual(size * rng.uniform(0.5, 1.5)) for n, size in values.items()}
+                known = {n: Dual(size * rng.uniform(0.5, 1.5)) for n, size in sizes.items()}
                 known |= {s: Dual(known[s].value, {i: 1.0}) for i, s in enumerate(hidden)}
                 others = {name: Dual(value.value) for name, value in known.items()}
                 for _, scalars in scalar_segments(condition, unknowns, others, DUAL):
@@ -93,9 +91,3 @@ def _invariants(problem: Problem, hidden: Sequence[str]) -> Array | None:
     weights = np.linalg.lstsq(null[:, columns].T, np.eye(len(hidden)), rcond=None)[0].T @ null
     weights[np.abs(weights) < ZERO_SINGULAR_VALUE] = 0.0
     return np.asarray(weights * scale[columns][:, None] / scale)
-
-
-def _largest_input(problem: Problem, name: str) -> float:
-    """Return the largest magnitude of an input in any experiment; 1 if it is zero."""
-    knots = [c.inputs[name].values for c in problem.conditions if name in c.inputs]
-    return max((float(np.abs(k).max(initial=0.0)) for k in knots), default=0.0) or 1.0

@@ -13,8 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 from odefit.assessment.parts import Direction
-from odefit.common.arrays import Array
-from odefit.common.effects import column_norms
+from odefit.common.arrays import Array, BoolArray
+from odefit.common.effects import column_norms, null_space
+from odefit.common.errors import listed
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
@@ -41,6 +42,19 @@ def relative_directions(problem: Problem, vector: Array, basis: Array) -> Array:
     It is relative to the sizes of the unknowns; `basis` is in natural units.
     """
     return _sparse_basis(basis / sizes_at(problem, vector, part=0.0))
+
+
+def null_directions(problem: Problem, vector: Array, information: Array, among: BoolArray) -> Array:
+    """Return the relative directions among some unknowns that the data do not determine, (d, n).
+
+    `information` is that of :class:`odefit.simulation.Evaluation`, and `among`, shape (n,), marks
+    unknowns with an effect.
+    """
+    norms = column_norms(information)[among]
+    null = null_space(information[:, among] / norms)
+    basis = np.zeros((len(null), len(vector)))
+    basis[:, among] = null / norms
+    return relative_directions(problem, vector, basis) if len(basis) else basis
 
 
 def _sparse_basis(basis: Array) -> Array:
@@ -72,11 +86,11 @@ def _describe(
     words = _product(forward, vector, evaluation, relative, involved)
     words = words or _sum(forward, vector, evaluation, relative * sizes, involved, sizes)
     if words is None:
-        listed = ", ".join(
+        changes = ", ".join(
             f"{keys[k]} by {relative[k] / relative[order[0]]:+.3g} x" for k in involved
         )
         words = (
-            f"{_list(names)} cannot be told apart: a joint relative change of {listed} "
+            f"{listed(names)} cannot be told apart: a joint relative change of {changes} "
             "has no effect on the data."
         )
     return Direction(names, weights, words)
@@ -114,7 +128,7 @@ def _product(
         return f"The data determine {keys[a]} and {keys[b]} only as {product}."
     powers = ", ".join(f"{keys[k]} by s^{exponents[k]}" for k in involved)
     return (
-        f"The data determine {_list([keys[k] for k in involved])} only up to a common factor s: "
+        f"The data determine {listed([keys[k] for k in involved])} only up to a common factor s: "
         f"a change of {powers} has no effect on them."
     )
 
@@ -152,10 +166,10 @@ def _sum(
         kind = "sum" if sign == "+" else "difference"
         both = f"{keys[a]} and {keys[b]}"
         return f"The data determine {both} only as the {kind} {left} {sign} {right}."
-    listed = ", ".join(f"{keys[k]} by {r:+d}*s" for k, r in zip(involved, ratios, strict=True))
+    changes = ", ".join(f"{keys[k]} by {r:+d}*s" for k, r in zip(involved, ratios, strict=True))
     return (
-        f"The data determine {_list([keys[k] for k in involved])} only up to a common shift s: "
-        f"a change of {listed} has no effect on them."
+        f"The data determine {listed([keys[k] for k in involved])} only up to a common shift s: "
+        f"a change of {changes} has no effect on them."
     )
 
 
@@ -208,7 +222,3 @@ def _monomial(a: str, p: int, b: str, q: int) -> str:
     if q < 0:
         return f"the ratio {power(a, p)}/{power(b, -q)}"
     return f"the product {power(a, p)}*{power(b, q)}"
-
-
-def _list(names: tuple[str, ...] | list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

@@ -17,10 +17,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
-from odefit.assessment.intervals.directions import relative_directions
+from odefit.assessment.intervals.directions import null_directions
 from odefit.assessment.parts import Direction, Trouble
 from odefit.common.arrays import Array, BoolArray
-from odefit.common.effects import acting, null_space, undetermined
+from odefit.common.effects import acting, undetermined
+from odefit.common.errors import listed
 from odefit.methods.estimate import Start, Status
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH
@@ -108,13 +109,10 @@ def moved_by_flat_directions(
     variance = Deviance.of(forward, vector, evaluation).variance if lost.any() else math.nan
     if not variance > 0.0:
         return lost
-    norms, effective = acting(information, sizes)
-    null = null_space(information[:, effective] / norms[effective]) / norms[effective]
-    if not len(null):
+    _, effective = acting(information, sizes)
+    rows = null_directions(forward.problem, vector, information, effective)
+    if not len(rows):
         return lost
-    basis = np.zeros((len(null), len(vector)))
-    basis[:, effective] = null
-    rows = relative_directions(forward.problem, vector, basis)
     none = np.zeros(len(vector))
     moves = small_moves(forward, vector, rows, lost & effective, none, variance)
     return np.asarray(lost & (~effective | np.isinf(moves)))
@@ -129,9 +127,9 @@ def of_what_is_lost(
         lost = [key for key in direction.keys if trouble.get(key) is Trouble.NOT_DETERMINED]
         others = [key for key in direction.keys if key not in trouble]
         if len(lost) == 1 and others:
-            names = " and ".join([", ".join(others[:-1]), others[-1]] if others[1:] else others)
             change = "change" if others[1:] else "changes"
-            words = f"The data do not determine {lost[0]}, with which {names} hardly {change}."
+            words = f"The data do not determine {lost[0]}, with which {listed(others)} hardly "
+            words = f"{words}{change}."
             direction = replace(direction, sentence=words)
         described.append(direction)
     return tuple(described)

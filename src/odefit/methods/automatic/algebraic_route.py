@@ -1,4 +1,4 @@
-"""The algebraic method as a route: run once, if other routes have not explained the data."""
+"""The algebraic method as a route: a few attempts, while no other route explains the data."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class AlgebraicRoute:
 
         They are stored in `checkpoint`, and reused from there.
         """
+        key = f"{KEY} {self.attempts}" if self.attempts else KEY
+        work = ATTEMPTS[self.attempts][1]
+        self.attempts += 1
         if len(self.problem.unknowns) > MAX_UNKNOWNS:
             self.done = True
             self.message = "not taken: it would take long with so many unknowns"
             return []
-        key = f"{KEY} {self.attempts}" if self.attempts else KEY
-        work = ATTEMPTS[self.attempts][1]
-        self.attempts += 1
         record = None if checkpoint is None else checkpoint.records.get(key)
         ends = None if record is None else self._resume(record)
         if ends is None:

@@ -401,7 +401,7 @@ class _AutomaticSearch:
             self.families.route(r.name, r.starts, hits, r.reason or "not needed")
             for r in self.routes
         ]
-        if self.algebraic.done or self.algebraic.attempts:
+        if self.algebraic.attempts:
             algebraic = self.families.route("algebraic method", self.algebraic.starts, hits, "")
             message, seconds = self.algebraic.message, self.algebraic.seconds
             routes.append(replace(algebraic, seconds=seconds, message=message))

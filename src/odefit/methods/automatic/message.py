@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from odefit.common.errors import listed
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.route_table import HALVING, ITERATED
 from odefit.methods.estimate import NO_START, Cause, Route
@@ -36,8 +37,8 @@ def message_of(evidence: Evidence, routes: Sequence[Route], cause: Cause | None)
     ]
     sentences = []
     if missed and reached:
-        names = _listed([r.name for r in missed])
-        reached_names = _listed([r.name for r in reached])
+        names = listed([r.name for r in missed])
+        reached_names = listed([r.name for r in reached])
         sentences.append(f"the routes disagree: {reached_names} found a better fit than {names}")
     sentences.append(_agreement(reached, iterated))
     if iterated is not None and not iterated.hits:
@@ -90,9 +91,9 @@ def _agreement(reached: Sequence[Route], iterated: Route | None) -> str:
         parts.append(f"{ITERATED.name} from the {ends}")
         hits += iterated.hits if reached else 0
     if hits > 1:
-        return f"{_listed(parts)} end at the same optimum"
+        return f"{listed(parts)} end at the same optimum"
     which = "no other start" if reached else "no independent start"
-    return f"{_listed(parts)} ends at the lowest optimum, which {which} has reached"
+    return f"{listed(parts)} ends at the lowest optimum, which {which} has reached"
 
 
 def _nothing(evidence: Evidence, routes: Sequence[Route]) -> str:
@@ -113,7 +114,3 @@ def _number(n: int) -> str:
 
 def _starts(n: int) -> str:
     return f"{_number(n)} start{'' if n == 1 else 's'}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

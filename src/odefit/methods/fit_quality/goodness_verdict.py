@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from odefit.common.errors import counted
+from odefit.common.errors import counted, listed
 
 CheckKind = Literal["chi-square", "pattern", "normality", "outliers"]
 """The properties of residuals that are tested: size, order in time, distribution, single values."""
@@ -182,7 +182,7 @@ def _outliers(outliers: Sequence[FarResidual]) -> str:
 def _listed(names: Sequence[str]) -> str:
     if len(names) > MAX_NAMED:
         return f"{', '.join(names[:MAX_NAMED])} and {len(names) - MAX_NAMED} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return listed(names)
 
 
 def degrees_in_words(degrees: float) -> str:

@@ -36,6 +36,12 @@ def largest_value(problem: Problem, observable: str) -> float:
     return float(values[np.isfinite(values)].max(initial=-math.inf)) if values.size else 0.0
 
 
+def largest_input(problem: Problem, name: str) -> float:
+    """Return the largest magnitude of an input in any experiment, zero without any."""
+    knots = [c.inputs[name].values for c in problem.conditions if name in c.inputs]
+    return max((float(np.abs(k).max(initial=0.0)) for k in knots), default=0.0)
+
+
 def data_size(condition: Condition) -> float:
     """Return the largest measured magnitude of a condition; 1 if that is zero."""
     values = np.concatenate([s.values for s in condition.series.values()] or [np.ones(1)])

@@ -205,4 +205,4 @@ def _values(parts: Sequence[tuple[Any, IntArray]], missing: float) -> Any:
         return None
     return np.concatenate(
         [np.full(len(rows), missing) if values is None else values for values, rows in parts]
-    ).astype(np.intp if missing == 0 else float)
+    )

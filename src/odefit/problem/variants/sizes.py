@@ -22,7 +22,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.noise import is_correlation_time
 from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
-from odefit.problem.variants.data_scales import data_sizes, largest_value, time_scale
+from odefit.problem.variants.data_scales import data_sizes, largest_input, largest_value, time_scale
 from odefit.problem.variants.size_algebra import (
     ONE,
     Logarithm,
@@ -219,9 +219,7 @@ class _Analysis:
         values = {v: self.algebra.name(_column("state", v)) for v in self.variables}
         values[TIME] = self.algebra.name(_column("time", TIME))
         for name in self.model.inputs:
-            knots = [c.inputs[name].values for c in self.problem.conditions if name in c.inputs]
-            largest = max((float(np.abs(k).max(initial=0.0)) for k in knots), default=0.0)
-            values[name] = self.algebra.number(repr(largest))
+            values[name] = self.algebra.number(repr(largest_input(self.problem, name)))
             values[name].number = None
         scalars = {name for c in self.problem.conditions for name in c.scalars}
         pending: dict[str, Expression] = {}

@@ -17,7 +17,7 @@ heyoka's batch mode integrates as many problems at once as a vector of the proce
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ from odefit.simulation.engines.heyoka.heyoka_equations import (
     VariationalEquations,
     failure_of,
     index_arrays,
+    multiplier_places,
 )
 from odefit.simulation.engines.heyoka.heyoka_walk import HeyokaWalk
 from odefit.simulation.engines.segments import Segment
@@ -93,7 +94,6 @@ class HeyokaEngine:
         # Direction k is column k % columns of lane k // columns.
         self._columns = math.ceil(self._m / self._lanes)
         self._entries = index_arrays(sorted(pattern.entries))
-        self._place: Mapping[tuple[int, int], int] = {}
 
     @cached_property
     def _walk(self) -> HeyokaWalk:
@@ -107,11 +107,15 @@ class HeyokaEngine:
     def _scaled_equations(self) -> VariationalEquations:
         return self._equations(scaled=True)
 
+    @cached_property
+    def _entries_in_lanes(self) -> list[tuple[int, int]]:
+        """The pairs of a scalar and a column of any lane whose sensitivities may not be zero."""
+        return sorted({(j, k % self._columns) for j, k in self._arguments[1].entries})
+
     def _equations(self, *, scaled: bool) -> VariationalEquations:
-        field, pattern, tolerance, _ = self._arguments
-        columns = self._columns
-        entries = sorted({(j, k % columns) for j, k in pattern.entries})
-        return VariationalEquations(field, columns, entries, self._lanes, tolerance, scaled=scaled)
+        field, _, tolerance, _ = self._arguments
+        shape = self._columns, self._entries_in_lanes, self._lanes
+        return VariationalEquations(field, *shape, tolerance, scaled=scaled)
 
     def _equations_in(self, unit: float) -> VariationalEquations:
         """Return the equations of states and sensitivities in a unit."""
@@ -128,8 +132,9 @@ class HeyokaEngine:
     @cached_property
     def _places(self) -> tuple[IntArray, IntArray]:
         """Rows and lanes of the sensitivities of scalars among the parameters, in any unit."""
-        place, columns = self._place, self._columns
-        entries = sorted(self._arguments[1].entries)
+        field, pattern, *_ = self._arguments
+        place, columns = multiplier_places(field, self._entries_in_lanes), self._columns
+        entries = sorted(pattern.entries)
         return index_arrays([(place[j, k % columns], k // columns) for j, k in entries])
 
     def integrate(
@@ -170,7 +175,7 @@ class HeyokaEngine:
         """Integrate in one unit of all states, under heyoka's own error control."""
         n, m, p = self._n, self._m, self._p
         equations = self._equations_in(unit)
-        self._place, pars = equations.place, equations.pars
+        pars = equations.pars
         pars[:p] = initial.scalars[:, None]
         pars[self._places] = initial.scalar_sensitivities[self._entries]
         state = np.zeros((equations.size, self._lanes))

@@ -74,6 +74,19 @@ class HeyokaAlgebra:
         return getattr(hy, function)(arguments[0])
 
 
+def first_multiplier(field: VectorField) -> int:
+    """Return the row of the first sensitivity of a scalar: scalars and inputs come before."""
+    return len(field.scalars) + 5 * len(field.inputs)
+
+
+def multiplier_places(
+    field: VectorField, entries: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], int]:
+    """Return the rows of sensitivities of scalars among the parameters, by (scalar, column)."""
+    first = first_multiplier(field)
+    return {pair: first + i for i, pair in enumerate(entries)}
+
+
 class VariationalEquations:
     """The compiled variational equations of a field, and their parameters.
 
@@ -95,9 +108,9 @@ class VariationalEquations:
         *,
         scaled: bool = False,
     ) -> None:
-        self.first_multiplier = len(field.scalars) + 5 * len(field.inputs)
+        self.place = multiplier_places(field, entries)
+        self.first_multiplier = first_multiplier(field)
         self.first_scale = self.first_multiplier + len(entries)
-        self.place = {pair: self.first_multiplier + i for i, pair in enumerate(entries)}
         self.scales = np.ones(len(field.states))
         self._lane: int | slice = 0 if lanes == 1 else slice(None)
         self.pars = np.zeros((self.first_scale + 2 * len(field.states) * scaled, lanes))
