@@ -181,7 +181,7 @@ def run(
         try:
             arrived = wait_for([w.connection for w in busy], timeout=1.0)
         except KeyboardInterrupt:
-            print("interrupted: what follows is of the cases until then")
+            print("interrupted: the report covers the cases until then")
             break
         for worker in list(busy):
             found = worker.receive() if worker.connection in arrived else worker.overdue()

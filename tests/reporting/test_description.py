@@ -135,7 +135,7 @@ def test_a_dae_and_an_elimination_are_distinguished() -> None:
     parameters = {"a": {"lower": 0.1, "upper": 1.0}}
     for equation, said in (
         ("z^3 + z - a*x", "IDAS (implicit, variable order) integrates them"),
-        ("z - a*x", "which are eliminated: what is left is an ODE"),
+        ("z - a*x", "These are eliminated, and an ODE remains"),
     ):
         model = Model(ode={"x": "-z"}, observables={"y": "x"}, algebraic={"z": equation})
         text = words(description_text(Problem(model, data, parameters, {"x": 2.0})))
@@ -229,12 +229,12 @@ def test_sums_that_the_equations_conserve_are_reported_and_events_that_change_th
     text = description_text(problem)
     assert (
         "Conserved by the equations\n"
-        "  E + C stays what it is at t0\n"
-        "  S + C stays what it is at t0, but for events\n"
+        "  E + C keeps its value at t0\n"
+        "  S + C keeps its value at t0, but for events\n"
     ) in text
-    # What perfect data can tell is known of the time before the event alone, and said so.
+    # The analysis of perfect data covers the time before the event alone, and says so.
     assert (
-        "Only the time before the first event is examined here: later data may determine more "
-        "than is said. What the data of all times determine is found numerically, and is in "
-        "odefit check under 'What the data can determine'." in words(text)
+        "Only the time before the first event is examined here: later data may determine more. "
+        "Under 'What the data can determine', odefit check covers the data of all times."
+        in words(text)
     )

@@ -29,14 +29,14 @@ def refusal(tree: Any) -> str:
 
 def test_another_objective_than_that_of_the_best_solution_is_refused(tree: Any) -> None:
     tree["solutions"][0]["objective"] -= 0.1
-    assert "objective: differs from what the other parts of the file say" in refusal(tree)
+    assert "objective: contradicts the other parts of the file" in refusal(tree)
 
 
 @pytest.mark.parametrize("place", ["parameters", "initial"])
 def test_other_values_than_those_of_the_best_solution_are_refused(tree: Any, place: str) -> None:
     key = next(iter(tree[place]))
     tree[place][key] += 1
-    assert f"{place}: differs from what the other parts" in refusal(tree)
+    assert f"{place}: contradicts the other parts" in refusal(tree)
 
 
 def test_values_that_the_unknowns_do_not_give_are_refused(tree: Any) -> None:

@@ -2,12 +2,12 @@
 
 Two mirror solutions, such as the exchange of two rates, merge where they meet. There the residuals
 do not change to first order along one direction v, and linearisation says that it is not
-determined. They change to second order, though: with the part q of d^2 r/dv^2 that other unknowns
-cannot follow, the deviance rises as q^2 h^4 / 4 at a distance h along v, beside s^2 h^2 with the
-singular value s (D. M. Bates and D. G. Watts, Relative curvature measures of nonlinearity, Journal
-of the Royal Statistical Society B 42, 1980, 1-25). At an optimum near a fold, the mirror solution
-is at -2 s/q, and between them the residuals change by s^2/(2 q). If this is within or a little
-above the limit of the deviance, intervals come from profiles, which include all orders.
+determined. They change to second order, though. Let q be the part of d^2 r/dv^2 that other unknowns
+cannot follow, and s the singular value. At a distance h along v the deviance rises by s^2 h^2 + q^2
+h^4 / 4 (D. M. Bates and D. G. Watts, Relative curvature measures of nonlinearity, Journal of the
+Royal Statistical Society B 42, 1980, 1-25). At an optimum near a fold, the mirror solution is at -2
+s/q, and between them the residuals change by s^2/(2 q). If this is within or a little above the
+limit of the deviance, intervals come from profiles, which include all orders.
 """
 
 from __future__ import annotations

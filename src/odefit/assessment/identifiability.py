@@ -154,7 +154,7 @@ class Identifiability:
     def sentence(self) -> str:
         """A sentence on the finding and its reliability."""
         if not self.points or len(self.scatter) == len(self.keys):
-            return "No unknown acts on what the model predicts."
+            return "No unknown has an effect on the predictions of the model."
         count = len(self.usable)
         if not count:
             return (

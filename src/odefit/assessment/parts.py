@@ -55,8 +55,8 @@ class Local:
     optimal
         Whether first-order conditions hold: the step to the minimum of the local quadratic model is
         below `tolerance`, in standard errors. It also holds if the step gains less than integration
-        errors, or only along directions that the data do not determine; if the residuals are zero
-        up to these errors; or if the objective has a kink there and rises on both sides.
+        errors, or only along directions that the data do not determine. It holds if the residuals
+        are zero up to these errors, or if the objective has a kink there and rises on both sides.
     gradient
         Norm of the projected gradient in the units of the residuals (root of the decrease
         that the local quadratic model still promises, over that of the objective).

@@ -28,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, and return the exit status.
 
     It is 0 for success, 2 for unusable input, 3 if no acceptable fit was found, and 4 if the time
-    limit was reached (the best so far is still written). It is 130 after Ctrl-C, 143 after SIGTERM,
-    and 129 after the terminal was closed. Without `arguments` this process is the program
+    limit was reached. The best so far is written even then. It is 130 after Ctrl-C, 143 after
+    SIGTERM, and 129 after the terminal was closed. Without `arguments` this process is the program
     ``odefit``, and signals end it.
     """
     program = arguments is None

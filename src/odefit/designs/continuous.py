@@ -1,7 +1,7 @@
 """Continuous designs: the shares of effort that maximise a criterion, by convex optimisation.
 
 The support is found as in C. L. Atwood, Sequences converging to D-optimal designs of experiments,
-1973: the weights of all points of the support are optimised together, points with the largest
+1973. The weights of all points of the support are optimised together, points with the largest
 directional derivative enter, and points without weight leave. By the equivalence theorem, the
 largest derivative then shows the distance of the design from the optimum.
 """

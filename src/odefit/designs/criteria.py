@@ -39,7 +39,7 @@ class Aim:
     """A criterion of some quantities.
 
     `selector`, shape (n, s), has their derivatives with respect to the unknowns as columns, in the
-    units of the information; `power` is that of the norm which approximates the largest eigenvalue.
+    units of the information. `power` is that of the norm which approximates the largest eigenvalue.
     """
 
     criterion: Criterion

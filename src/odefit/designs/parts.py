@@ -13,8 +13,8 @@ from odefit.common.arrays import Array
 class Criterion(StrEnum):
     """The criteria of a design, as users write them.
 
-    D is the volume of the confidence region, A the mean of the variances, E the longest axis, and
-    the modified E the ratio of the longest and the shortest axis; Ds and c are D and A of chosen
+    D is the volume of the confidence region, A the mean of the variances, and E the longest axis.
+    The modified E is the ratio of the longest and the shortest axis. Ds and c are D and A of chosen
     quantities. T and that of Buzzi-Ferraris discriminate between two models.
     """
 

@@ -1,7 +1,7 @@
 """The single measurement that would best distinguish several solutions.
 
 As in G. Buzzi-Ferraris and P. Forzatti, A new sequential experimental design procedure for
-discriminating among rival models, Chemical Engineering Science 38, 1983, 225-232: the difference of
+discriminating among rival models, Chemical Engineering Science 38, 1983, 225-232. The difference of
 two predictions is compared with their own uncertainty and the noise of a measurement.
 """
 

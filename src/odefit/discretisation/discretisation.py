@@ -1,7 +1,7 @@
 """A problem discretised: variables at points, and equations between them.
 
 The module is independent of the solver. Every equation is a row that is linear in the variables V
-at points, in the unknowns p and in the outputs of :class:`Block` objects, whose expressions are
+at points, in the unknowns p and in the outputs of blocks. The expressions of a :class:`Block` are
 evaluated over any algebra::
 
     row = L V + L_p p + sum over blocks of W_b outputs_b(V at the block's points, p)
@@ -69,7 +69,7 @@ class Discretisation:
     The equality constraints `rows` use expressions of `blocks`. `rhs_blocks` holds, by the first
     point of a segment, the number of its block of right-hand sides, and the points at which that is
     evaluated, counted from the first. Blocks of `residuals` have a weighted residual as first
-    output, whose square is a part of the objective; a second output, if there is one, is the
+    output, whose square is a part of the objective. A second output, if there is one, is the
     logarithm of a standard deviation that depends on unknowns. `steps` counts mesh steps, and
     `programs` holds the compiled nonlinear programs, by formulation.
     """

@@ -1,9 +1,9 @@
 """Discretisation schemes: from a differential equation to algebraic equations on a mesh.
 
 Every scheme is a set of linear relations between values x and right-hand sides f(t, x, p) at the
-points of a mesh, ``A x = B f``: one-step and multistep methods (section 2.1 of Fernandez de Dios et
-al.), explicit Runge-Kutta with stages as points, and orthogonal collocation. So any evaluation of f
-(CasADi, SCIP, Pyomo, floats) serves all schemes.
+points of a mesh, ``A x = B f``. There are one-step and multistep methods (section 2.1 of Fernandez
+de Dios et al.), explicit Runge-Kutta with stages as points, and orthogonal collocation. So any
+evaluation of f (CasADi, SCIP, Pyomo, floats) serves all schemes.
 """
 
 from __future__ import annotations
@@ -221,9 +221,9 @@ class Trapezoid(_Multistep):
 class AdamsMoulton(_Multistep):
     """Adams-Moulton with three steps, equation (5).
 
-    The first two steps are those of the rule of `start`: ``"trapezoid"`` as in the paper, whose
-    local error of third order stays in the solution (measured order 3), or ``"block"``, from the
-    same four right-hand sides as the third (order 4). Raises InputError for any other.
+    The first two steps follow the rule of `start`. The paper's rule is ``"trapezoid"``, whose local
+    error of third order stays in the solution (measured order 3). With ``"block"`` they use the
+    same four right-hand sides as the third step (order 4). Raises InputError for any other.
     """
 
     start: StartUp = "trapezoid"

@@ -1,7 +1,7 @@
 """Affine maps over boxes, their powers, and solutions of linear ODEs, however stiff.
 
 If the equations are linear in the states and do not depend on time, a step is an affine map of the
-states, and equal steps are its powers: by repeated squaring of the map over the box, a thousand
+states, and equal steps are its powers. By repeated squaring of the map over the box, a thousand
 steps take ten matrix products. Few operations then propagate errors, so that no frame has to follow
 them. In the basis of the map's eigenvectors in the middle of the box, powers of decaying components
 decay.

@@ -1,10 +1,10 @@
 """Weighted residuals of a problem over boxes of unknowns, in continuous time.
 
 Every condition is followed from its initial values through all events to its last measurement, by
-three enclosures at once: steps with Taylor polynomials in time (:mod:`odefit.enclosure.flow`),
-powers of an affine map if the equations are linear and stiff (:mod:`odefit.enclosure.affine_maps`),
-and intervals from differential inequalities if the series have failed
-(:mod:`odefit.enclosure.differential_inequalities`).
+three enclosures at once. The first has steps with Taylor polynomials in time
+(:mod:`odefit.enclosure.flow`). The second, for linear stiff equations, has powers of an affine map
+(:mod:`odefit.enclosure.affine_maps`). The third, where the series have failed, has intervals from
+differential inequalities (:mod:`odefit.enclosure.differential_inequalities`).
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ ORDER = 10
 """Number of coefficients of the Taylor polynomials in time."""
 
 ACCURACY = 1e-5
-"""Avoidable error of a solution by longer steps, relative to the standard deviation of a residual,
-or to a tenth of the range of the data if that is not given."""
+"""Avoidable error of a solution by longer steps, relative to the standard deviation of a residual.
+If that is not given, it is relative to a tenth of the range of the data.
+"""
 
 STABILITY_COST = 8.0
 """Number of steps for which a step counts that is short only for stability, if all states keep
@@ -58,8 +59,8 @@ class Enclosure:
     """The residuals of a problem over boxes, in continuous time.
 
     They are polynomials of `degree` in the unknowns, from Taylor polynomials with `order`
-    coefficients in time. `lower_bound` of the objective holds for any unknowns; `unique_solution`
-    is true if the equations have one solution for each value of the unknowns; `influence`, shape
+    coefficients in time. `lower_bound` of the objective holds for any unknowns. `unique_solution`
+    is true if the equations have one solution for each value of the unknowns. `influence`, shape
     (R, n), is one where an unknown acts on a residual. Raises InputError if equations or noise
     cannot be enclosed, or standard deviations depend on unknowns.
     """

@@ -6,7 +6,7 @@ between two functions of time, and these solve the scalar comparison equations w
 b in between, no solution ever leaves (M. Mueller, Ueber das Fundamentaltheorem in der Theorie der
 gewoehnlichen Differentialgleichungen, 1927; W. Walter, Differential and integral inequalities,
 1970, section 12). The comparison equations are solved exactly, so that a fast decay needs no short
-steps; the guess of the values in between is improved over a whole time span at once (waveform
+steps. The guess of the values in between is improved over a whole time span at once (waveform
 relaxation), and is used only once confirmed.
 
 Linear invariants (:mod:`odefit.structure.conserved_sums`) give other forms of the same right-hand

@@ -1,7 +1,7 @@
 """Propagation of the error of a Taylor model during a step: two bounds of its growth.
 
-The error e, the distance of the true solution from the polynomial, obeys ``e' = A(s) e + g(s)``,
-with A a mean of the Jacobian over the values between both, and |g| at most the defect.
+The error e, the distance of the true solution from the polynomial, obeys ``e' = A(s) e + g(s)``. A
+is a mean of the Jacobian over the values between both, and |g| is at most the defect.
 
 1. Component by component, ``|e|' <= M |e| + |g|`` with the least upper bound of the diagonal and
    the magnitudes beside it (E. Hairer, S. P. Norsett and G. Wanner, Solving Ordinary Differential
@@ -107,7 +107,7 @@ def propagate_componentwise(upper: Array, sizes: Array, defect: Array) -> tuple[
     """Return bounds of |e| at the end of a step and during all of it, shapes (B, n).
 
     `upper`, shape (B, n, n), bounds the Jacobian times the step, its diagonal from above, the rest
-    in magnitude; `sizes` bound |e| at the beginning, `defect` the polynomial's, times the step.
+    in magnitude. `sizes` bound |e| at the beginning, `defect` the polynomial's, times the step.
     """
     n = upper.shape[1]
     diagonal = np.arange(n)
@@ -131,9 +131,9 @@ class MovingFrame:
     """The flow at the middle of the boxes during a step, ``Phi' = A_c(s) Phi``, approximately.
 
     `middle` are the coefficients of A_c times the step by order of s, shape (k, B, n, n). The
-    others have shape (B, n, n): Phi at the end, rounded, and a bound of the rounding; `sup` and
-    `inverse`, bounds of |Phi| and |Phi^-1| during the step; `defect`, a bound of |A_c Phi - Phi'|
-    for the polynomial Phi without any rounding.
+    others have shape (B, n, n): Phi at the end, rounded, and a bound of the rounding. `sup` and
+    `inverse` bound |Phi| and |Phi^-1| during the step. `defect` is a bound of |A_c Phi - Phi'| for
+    the polynomial Phi without any rounding.
     """
 
     def __init__(self, middle: Array) -> None:

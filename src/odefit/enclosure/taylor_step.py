@@ -104,11 +104,11 @@ class TaylorStep:
     """One step of some boxes.
 
     `unknown`, shape (B, n), marks unknown states, first at the beginning and then at the end.
-    `accurate` are boxes in which shorter steps would gain little, `easy` those in which a longer
-    step would suffice, `unconfirmed` those in which the error bound cannot be confirmed although
-    the step is short. The step is `too_long` for some states, shape (B, n); a much longer step
-    would be for the `limiting` ones. In `stability_limited` boxes only the growth of errors limits
-    it.
+    `accurate` are boxes in which shorter steps would gain little, and `easy` those in which a
+    longer step would suffice. `unconfirmed` are those in which the error bound cannot be confirmed
+    although the step is short. The step is `too_long` for some states, shape (B, n); a much longer
+    step would be for the `limiting` ones. In `stability_limited` boxes only the growth of errors
+    limits it.
     """
 
     def __init__(
@@ -268,9 +268,9 @@ class TaylorStep:
     def _jacobian(self, t: Array, guess: Array) -> tuple[Array, Array, Array]:
         """Return bounds of the Jacobian times the step, for errors up to a guess, shape (n, B).
 
-        They are `middle`, that of the middle of the boxes by order of s, shape (k, B, n, n);
-        `upper`, with the diagonal from above and the other entries in magnitude; and `variation`,
-        the distance from the middle over the box.
+        `middle`, shape (k, B, n, n), is that of the middle of the boxes by order of s. `upper` has
+        the diagonal from above and the other entries in magnitude. `variation` is the distance from
+        the middle over the box.
         """
         h, low, n = self._h, self._method.linear_monomials, len(t)
         m, length = len(low), min(JACOBIAN_ORDERS, t.shape[2])

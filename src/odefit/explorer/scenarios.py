@@ -30,8 +30,8 @@ a factor and a shift."""
 class Given:
     """A quantity of an experiment that a scenario may change, with its value in the problem.
 
-    Its `kind` is "constant", "input" (a factor), "doses" (a factor of all), "shift" (a time for
-    all), or of a single dose or change, which has the number `record`: "time", "amount" (added to
+    Its `kind` is "constant", "input" (a factor), "doses" (a factor of all) or "shift" (a time for
+    all). A single dose or change has the number `record`. Its kinds are "time", "amount" (added to
     the quantity `name`), "level" (its new value) or "factor" (of any other change of it).
     """
 

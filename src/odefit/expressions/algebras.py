@@ -1,8 +1,8 @@
 """Algebras that only need NumPy: plain arrays, and dual numbers (first derivatives).
 
-Dual numbers carry the derivatives of observables, initial values, events and noise models,
-which are small expressions evaluated at all data times at once; the ODE's own derivatives
-come from the integration engines.
+Dual numbers carry the derivatives of observables, initial values, events and noise models, which
+are small expressions evaluated at all data times at once. The ODE's own derivatives come from the
+integration engines.
 """
 
 from __future__ import annotations

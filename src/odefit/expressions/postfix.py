@@ -1,8 +1,8 @@
 """Expressions in postfix form, evaluable over any algebra.
 
 An :class:`Expression` is evaluated with a stack, on any objects that the caller gives for the
-names: floats, arrays, dual numbers, symbols of a computer algebra system or of an integrator,
-intervals, elements of a finite field. Nothing is ever executed as Python code.
+names. They may be floats, arrays, dual numbers, intervals, symbols of a computer algebra system or
+of an integrator, or elements of a finite field. Nothing is ever executed as Python code.
 """
 
 from __future__ import annotations

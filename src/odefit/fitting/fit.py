@@ -107,7 +107,7 @@ def fit(
         A file to which that proof is written, for ``odefit verify``; it implies `certify`.
     intervals
         The treatment of standard errors and intervals where the residuals do not look like noise
-        (``result.goodness.bad``): they stay ``"as-is"`` with a warning, are ``"scaled"`` by the
+        (``result.goodness.bad``). They stay ``"as-is"`` with a warning, are ``"scaled"`` by the
         root of the reduced chi-square, or ``"withheld"``. A ``"sandwich"`` allows for noise that is
         correlated in time, however the residuals look; estimates stay as they are.
     start

@@ -1,7 +1,7 @@
 """Solutions on one hill of the likelihood, which count as one solution that fits.
 
 Where the data determine a combination of unknowns poorly, searches end at several places of one
-long ridge. Refits lead from one of them to the other: the unknown that differs most takes some
+long ridge. Refits lead from one of them to the other. The unknown that differs most takes some
 values between, the others follow, and the deviance hardly rises above that of the worse place.
 """
 

@@ -287,7 +287,7 @@ NodeEvaluator = Callable[[Problem, Array, Nodes], tuple[Evaluation, float] | Fai
 """Evaluates a problem at unknowns, shape (n,), and shooting nodes.
 
 It returns the evaluation as a function of the unknowns alone, and the largest discontinuity
-relative to the sizes of the states; or a failure if an interval cannot be integrated.
+relative to the sizes of the states. If an interval cannot be integrated, it returns a failure.
 """
 
 

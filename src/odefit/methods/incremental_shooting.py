@@ -1,7 +1,7 @@
 """Incremental single shooting: the first part of the data is fitted first, then growing parts.
 
 Over many periods of an oscillation the cost of single shooting has a local optimum for nearly every
-start: a small error of a rate becomes a large error of the phase. Over the first period it has few.
+start. A small error of a rate becomes a large error of the phase. Over the first period it has few.
 The optimum over one period is near the optimum over two, and so on until the horizon is the whole
 time span (C. Michalik, R. Hannemann and W. Marquardt, Incremental single shooting - a robust method
 for the estimation of parameters in dynamical systems, 2009).

@@ -64,15 +64,15 @@ class MultiStart(Method):
     starts
         Number of starts; None lets the evidence decide. A lowest cost that is zero up to rounding
         cannot be beaten: the search ends when `zero_hits` starts have reached it. Any other lowest
-        cost must be reached `hits` times (a better local optimum with as large a basin of
-        attraction then remains unseen with a probability below exp(-hits)), and the next start must
-        find a better one with a probability below `chance`.
+        cost must be reached `hits` times, and the next start must find a better one with a
+        probability below `chance`. A better local optimum with as large a basin of attraction then
+        remains unseen with a probability below exp(-hits).
     hits, zero_hits
         Number of starts that have to reach the lowest cost, see `starts`.
     chance
         Largest probability that the next start finds a better local optimum, see `starts`. By Good
         and Turing it finds a new one with a probability equal to the share of starts whose cost was
-        reached only once; any of these optima, the new one included, may be the lowest.
+        reached only once. Any of these optima, the new one included, may be the lowest.
     most
         Largest number of starts, if the evidence remains insufficient.
     screening

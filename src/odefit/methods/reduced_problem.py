@@ -20,8 +20,8 @@ def fitted_reduced(
     """Return the estimate that `solve` finds for the smaller problem, for the whole one.
 
     The whole problem is solved if nothing makes it smaller. It is solved as well if the states that
-    were removed cannot be integrated at the answer, or if the answer consists of several
-    trajectories, for whose later parts initial values of these states are missing.
+    were removed cannot be integrated at the answer. The same holds if the answer consists of
+    several trajectories, because initial values of these states are missing for the later ones.
     """
     smaller = reduced(problem)
     if smaller is None:

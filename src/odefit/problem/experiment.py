@@ -144,9 +144,9 @@ class Experiment:
         The file's names of columns, by the model's name, ``{"c": "c (mg/L)"}``, or in a long table
         by role, ``{"AMT": "dose"}``.
     origin
-        The date of t = 0, from which dates count, and which figures need to show dates: a text such
-        as ``"2024-01-31"`` or a Python date; with `by`, one for each subject. By default `t0` if
-        that is a date, otherwise the first date of the data, which the problem then stores.
+        The date of t = 0, a text such as ``"2024-01-31"`` or a Python date; with `by`, one for each
+        subject. Dates count from it, and figures need it to show dates. By default `t0` if that is
+        a date, otherwise the first date of the data, which the problem then stores.
     """
 
     name: str

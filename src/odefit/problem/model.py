@@ -57,8 +57,8 @@ class Model:
         Known numbers.
     inputs
         Interpolation of each known input, which is a column of the data (``"linear"``,
-        ``"constant"`` held from the left, or ``"cubic"``); or a mapping with ``"estimate"`` for an
-        estimated function of time or of a state.
+        ``"constant"`` held from the left, or ``"cubic"``). For an estimated function of time or of
+        a state it is a mapping with ``"estimate"``.
     functions
         Functions for the model and its problem: ``{"mm(s, vmax, km)": "vmax*s/(km + s)"}``.
     definitions
@@ -199,7 +199,7 @@ class Model:
         ----------
         function
             ``f(t, x, p)``, ``f(t, x, k1, k2)`` or ``f(t, x, *p)`` as for SciPy's ``solve_ivp``, or
-            with the states first as for ``odeint``; it returns one right-hand side for each state,
+            with the states first as for ``odeint``. It returns one right-hand side for each state,
             as a list, an array or a dict. ``p`` can be indexed by numbers and by names.
         states, parameters
             Names, in the order of the function's arguments; by default those of its arguments,

@@ -159,7 +159,7 @@ def noise_of_unknown_name(name: str, alone: bool, observable: str) -> str | None
         )
     if _word(name) in ESTIMATED:
         return (
-            f'; what is estimated has a name of its own: write sd = "f*{observable}", '
+            f'; an estimated value needs a name: write sd = "f*{observable}", '
             f"with {_UNKNOWN_FRACTION}"
         )
     return None

@@ -148,8 +148,8 @@ class Laplace(_Located):
         """Return the deviance residual of the density times exp(-y).
 
         With v = y - location, the rounded kink s = root(v^2 + e^2) and the root c = root(1 - b^2)
-        of a scale b < 1, -log p is v + s/b, which is least at v = -e b/c. Its distance from there
-        is (v c/b + e)^2 / (s/b + e c/b - v), without cancellation.
+        of a scale b < 1, -log p is v + s/b. It is least at v = -e b/c. Its distance from there is
+        (v c/b + e)^2 / (s/b + e c/b - v), without cancellation.
         """
         b, e = self.scale, KINK_ROUNDING
         v = y - self.location

@@ -71,10 +71,10 @@ class Prior:
     distribution
         The family, see below.
     on
-        The scale of the density: ``"linear"``, ``"log"`` (natural) or ``"log10"``.
-        A normal prior on ``"log10"`` is a normal density of log10 of the value, without the factor
-        that would make it a density of the value itself; ``"log-normal"`` on ``"linear"`` contains
-        that factor, 1/value. Where the density is largest differs between the two.
+        The scale of the density: ``"linear"``, ``"log"`` (natural) or ``"log10"``. A normal prior
+        on ``"log10"`` is a normal density of log10 of the value, without the factor that would make
+        it a density of the value itself. ``"log-normal"`` on ``"linear"`` contains that factor,
+        1/value. The two have their maxima at different values.
     location, scale
         Of ``"laplace"`` (the scale is the mean absolute deviation, sd over the root of two) and
         ``"cauchy"``; for ``"log-laplace"`` of the natural logarithm. ``"exponential"`` (its mean)

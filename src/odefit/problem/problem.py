@@ -246,7 +246,7 @@ class Problem:
         vector
             Unknowns in natural units, shape (n,).
         truncated
-            Whether densities are confined to the bounds and normalised there, as PEtab 2 has it; an
+            Whether densities are confined to the bounds and normalised there, as in PEtab 2. An
             unknown without a prior then has the uniform density between its bounds, if both are
             finite. Otherwise bounds do not matter, and an unknown without a prior contributes zero.
 

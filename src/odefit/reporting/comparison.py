@@ -35,11 +35,11 @@ Anderson, Model Selection and Multimodel Inference, 2002, section 2.6)."""
 class NestedTest:
     """A test of a model against a larger one of which it is a special case.
 
-    ``kind`` is "F" where one standard deviation is estimated or the noise is not given, "likelihood
-    ratio" where it is given, and "simulated likelihood ratio" where several standard deviations are
-    estimated or the noise is not normal; ``statistic`` is F or the difference of -2 log L;
-    ``degrees`` the number of additional parameters of the larger model; ``p`` the probability of a
-    statistic at least as large if the smaller model is right.
+    ``kind`` is "F" where one standard deviation is estimated or the noise is not given, and
+    "likelihood ratio" where it is given. It is "simulated likelihood ratio" where several standard
+    deviations are estimated or the noise is not normal. ``statistic`` is F or the difference of -2
+    log L. ``degrees`` is the number of additional parameters of the larger model, ``p`` the
+    probability of a statistic at least as large if the smaller model is right.
     """
 
     smaller: str

@@ -330,8 +330,8 @@ def _integration(problem: Problem, forward: ForwardMap, analysis: Identifiabilit
     else:
         if model.algebraic:
             yield (
-                "The algebraic equations are linear in their variables, which are eliminated: "
-                "what is left is an ODE."
+                "The algebraic equations are linear in their variables. These are eliminated, "
+                "and an ODE remains."
             )
         stiff = sum(ENGINES[p.engine].stiff for p in analysis.usable)
         method = ENGINES[forward.engines.implicit_name(field)].method
@@ -384,7 +384,7 @@ def _determined(problem: Problem, analysis: Identifiability) -> Iterator[str]:
             "determine more."
         )
     if analysis.no_effect:
-        yield f"No effect on what is measured at these points: {', '.join(analysis.no_effect)}."
+        yield f"No effect on any measurement at these points: {', '.join(analysis.no_effect)}."
     for direction in analysis.directions:
         yield (direction.sentence if analysis.confirmed else f"At that point: {direction.sentence}")
     in_directions = {key for d in analysis.directions for key in d.keys}

@@ -15,7 +15,7 @@ from odefit.simulation.second_opinion import SecondOpinion
 ENGINE_LABELS: dict[str, str] = {name: row.label for name, row in ENGINES.items()}
 """Names of the engines in sentences."""
 
-UNASSESSED = "The fit was ended before its answer was assessed: what is missing was not computed"
+UNASSESSED = "The fit was ended before its answer was assessed: missing parts were not computed"
 
 UNINTEGRATED = (
     "No end of the search can be integrated at full accuracy: the answer is the best end as the "
@@ -99,7 +99,7 @@ def _curve_astray(notice: Notice) -> str:
         text = f"run{verb} from {significant(low, 3)} to {significant(high, 3)}"
         return f"{text} and pass{'es' if verb else ''} the middle {passed}"
 
-    hint = ". Check units, signs, initial values and what is observed"
+    hint = ". Check units, signs, initial values and observables"
     if n["angle"]:
         hint = (
             ". Sines and cosines take radians: if these are degrees, convert the data, or write "

@@ -49,10 +49,10 @@ def residual_frame(result: ResultData) -> pd.DataFrame:
     """Return a row for each measurement.
 
     The columns are ``experiment``, ``observable``, ``t``, ``measured``, ``predicted``, ``residual``
-    (measured minus predicted, natural units), ``weighted`` (the residual in standard deviations, on
-    the scale of the noise model, NaN where these are zero) and ``sd`` (the standard deviation on
-    that scale, estimated from the residuals for plain least squares). A simulation that fails
-    raises a RuntimeError.
+    (measured minus predicted, natural units), ``weighted`` and ``sd``. ``weighted`` is the residual
+    in standard deviations, on the scale of the noise model, and NaN where these are zero. ``sd`` is
+    the standard deviation on that scale, estimated from the residuals for plain least squares. A
+    simulation that fails raises a RuntimeError.
     """
     plain = result.log_likelihood is None and result.uncertainty is not None
     scale = math.sqrt(result.uncertainty.variance) if plain and result.uncertainty else 1.0

@@ -197,7 +197,7 @@ def _value_line(result: ResultData) -> str:
 def _estimates(
     rows: list[Row], result: ResultData, width: int, ascii_only: bool
 ) -> Iterator[RenderableType]:
-    """Yield the table, or lines if it does not fit, and whatever was left out."""
+    """Yield the table, or lines if it does not fit, and a note on what was omitted."""
     columns = _columns(rows, result, width)
     fitting_columns = columns_that_fit(columns, width) if width >= NARROW_WIDTH else None
     if fitting_columns is None:
@@ -285,7 +285,7 @@ def _assessment(result: ResultData) -> Iterator[RenderableType]:
         if result.starts:
             yield bulleted(Text(starts_sentence(result)))
         return
-    yield Text("What is known of this answer", style="bold")
+    yield Text("What is known about this answer", style="bold")
     for finding in findings(result):
         line = Text(f"{finding.title}: ", style="bold" if finding.shown else "")
         line.append(finding.sentence, style="none")

@@ -183,10 +183,10 @@ def design(
     experiments
         The experiments whose conditions new runs may have; None for all.
     vary
-        Settings of new runs, by the name of a state (its initial value), a constant or an input: a
-        pair of limits as a tuple, a list of levels, or a mapping with ``lower``, ``upper``,
-        ``levels`` and ``at``. The times in ``at`` are the starts of the pieces of an input or a
-        constant, or the times of doses into a state.
+        Settings of new runs, by the name of a state (its initial value), a constant or an input.
+        Each is a pair of limits as a tuple, a list of levels, or a mapping with ``lower``,
+        ``upper``, ``levels`` and ``at``. The times in ``at`` are the starts of the pieces of an
+        input or a constant, or the times of doses into a state.
     noise
         Noise of observables, where the problem does not give it: a standard deviation or a mapping
         of the fields of :class:`odefit.Noise`.
@@ -206,8 +206,8 @@ def design(
         (``"natural"``).
     over
         Where the design is optimised: at the ``"estimate"``, or on average over the ``"profile"``
-        likelihoods, a ``"bootstrap"`` or the ``"posterior"`` of the result; or over vectors of
-        unknowns, shape (S, n), or what :meth:`odefit.Result.bootstrap` and
+        likelihoods, a ``"bootstrap"`` or the ``"posterior"`` of the result. It may also be on
+        average over vectors of unknowns, shape (S, n), or what :meth:`odefit.Result.bootstrap` and
         :meth:`odefit.Result.sample` return.
     samples
         The largest number of vectors of unknowns of such an average.

@@ -45,10 +45,10 @@ class Profiles(ProfilesData):
     def table(self) -> pd.DataFrame:
         """The intervals as a table indexed by key.
 
-        Its columns are ``estimate``, ``ci_low`` and ``ci_high`` (limits by the likelihood ratio,
-        infinite where the interval is open, NaN where the end was not found; the level is in
-        ``attrs["level"]``), ``linear_low`` and ``linear_high`` (by linearisation, NaN if missing),
-        ``verdict`` and ``note``.
+        Its columns are ``estimate``, ``ci_low``, ``ci_high``, ``linear_low``, ``linear_high``,
+        ``verdict`` and ``note``. The limits by the likelihood ratio are infinite where the interval
+        is open, and NaN where the end was not found. Those by linearisation are NaN if missing. The
+        level is in ``attrs["level"]``.
         """
         from odefit.reporting.profiles import profile_table
 

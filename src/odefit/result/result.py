@@ -57,9 +57,10 @@ class Result(ResultData, ResultPredictions, ResultFigures, ResultSettling):
         """The estimates as a table indexed by key, including known values.
 
         Its columns are ``kind`` ("parameter", "initial" or "noise"), ``estimate``, ``std_error``,
-        ``rse`` (the relative standard error in per cent), ``ci_low`` and ``ci_high`` (confidence
-        limits, natural units; the level is in ``attrs["level"]``), ``identifiable`` (True, False,
-        or None where undecided), ``note`` (why a number is missing or needs care) and ``unit``.
+        ``rse`` (the relative standard error in per cent), ``ci_low`` and ``ci_high``. Then follow
+        ``identifiable`` (True, False, or None where undecided), ``note`` (why a number is missing
+        or needs care) and ``unit``. Confidence limits are in natural units, and their level is in
+        ``attrs["level"]``.
         """
         from odefit.reporting.parameters import parameter_table
 

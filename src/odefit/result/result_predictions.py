@@ -118,9 +118,9 @@ class ResultPredictions:
             from one; None for the first experiment. Of a list of these, the table has all, with
             their names in a column ``experiment``.
         by
-            ``"linear"`` propagates the covariance of the estimates through the sensitivities;
+            ``"linear"`` propagates the covariance of the estimates through the sensitivities.
             ``"profile"`` profiles each value, which takes longer and also holds for strongly
-            nonlinear models; the samples that :meth:`bootstrap` or :meth:`sample` returns give
+            nonlinear models. The samples that :meth:`bootstrap` or :meth:`sample` returns give
             percentiles.
         solutions
             The solutions that bands cover where several fit: ``"all"``, ``"mixture"`` (weighted),
@@ -129,13 +129,13 @@ class ResultPredictions:
         Returns
         -------
         pandas.DataFrame
-            A row for each time of each observable and of each other state, with the columns
+            A row for each time of each observable and of each other state. The columns are
             ``name``, ``kind`` ("observable" or "state"), ``t``, ``date`` where the data have dates,
-            ``value``, ``std_error``, the ends ``ci_low`` and ``ci_high`` of the confidence band
-            (where the model's own curve is) and ``pi_low`` and ``pi_high`` of the prediction band
-            (where the next measurement is). Quantities that the data do not determine are NaN.
-            ``attrs["notes"]`` has sentences on missing bands, and on extrapolation beyond the
-            fitted experiments.
+            ``value`` and ``std_error``. Then follow the ends ``ci_low`` and ``ci_high`` of the
+            confidence band (where the model's curve is) and ``pi_low`` and ``pi_high`` of the
+            prediction band (where the next measurement is). Quantities that the data do not
+            determine are NaN. ``attrs["notes"]`` has sentences on missing bands, and on
+            extrapolation beyond the fitted experiments.
 
         Raises
         ------
@@ -162,9 +162,9 @@ class ResultPredictions:
         Parameters
         ----------
         expressions
-            Texts such as ``"AUC = integral(C)"``, ``"max(C, 0:24)"``, ``"argmax(C)"``,
-            ``"first(t where C > 2)"``, ``"time_above(C, 2)"``, ``"C@inf"`` (the steady state) or
-            ``"R0 = beta/gamma"``: expressions in parameters, constants, initial values (by the
+            Texts such as ``"AUC = integral(C)"``, ``"max(C, 0:24)"``, ``"argmax(C)"``, ``"first(t
+            where C > 2)"``, ``"time_above(C, 2)"``, ``"C@inf"`` (the steady state) or ``"R0 =
+            beta/gamma"``. They are expressions in parameters, constants, initial values (by the
             names of their states) and functionals over time, see
             :mod:`odefit.assessment.functionals.over_time`.
         experiment
@@ -206,10 +206,11 @@ class ResultPredictions:
         Parameters
         ----------
         data
-            The new measurements: a table with the column ``t``, observables and inputs (of a run
-            like the first experiment), the name of a file that ``odefit predict --scenario`` reads,
-            an :class:`odefit.Scenario` or an :class:`odefit.Experiment` with measurements in its
-            table, a :class:`odefit.Problem` whose experiments are compared, or a list of these.
+            The new measurements. A table with the column ``t``, observables and inputs is a run
+            like the first experiment. Other forms are the name of a file that ``odefit predict
+            --scenario`` reads, and an :class:`odefit.Scenario` or :class:`odefit.Experiment` with
+            measurements in its table. All experiments of an :class:`odefit.Problem` are compared. A
+            list may hold several of these.
         free_initial
             States whose initial values are fitted to the new measurements; True for all.
         level

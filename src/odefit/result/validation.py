@@ -31,11 +31,11 @@ class Validation(ValidationData):
         """Return one row for each observable of each run.
 
         Its columns are ``experiment``, ``observable``, ``measurements``, ``fit_percent`` (as
-        MATLAB's ``compare``), ``one_step_percent`` (the same of predictions one step ahead; NaN
-        without them), ``r_squared``, ``reduced_chi_square``, ``coverage`` (the share inside
-        the prediction band), ``bias`` (the mean residual in standard deviations),
-        ``autocorrelation`` (of successive residuals) and ``runs_p`` (the probability of so few or
-        many changes of sign).
+        MATLAB's ``compare``), ``one_step_percent``, ``r_squared`` and ``reduced_chi_square``. Then
+        follow ``coverage`` (the share inside the prediction band), ``bias`` (the mean residual in
+        standard deviations), ``autocorrelation`` (of successive residuals) and ``runs_p``.
+        ``one_step_percent`` is the fit of predictions one step ahead, NaN without them. ``runs_p``
+        is the probability of so few or so many changes of sign.
         """
         from odefit.reporting.validations import validation_table
 

@@ -341,7 +341,7 @@ class ResultData:
     def value_of(self, end: Solution | Start | Route) -> float:
         """Return the measure of a solution, a start or a route of this result.
 
-        It is -2 log L if the noise is given or estimated; each prior adds -2 times the logarithm of
+        It is -2 log L if the noise is given or estimated. Each prior adds -2 times the logarithm of
         its density relative to the largest (a square for a normal prior). Otherwise it is the
         objective, a sum of squares. It is infinite for a start that failed. A route that has found
         the best solution has its value: searches integrate less accurately than the answer.

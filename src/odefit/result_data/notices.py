@@ -32,8 +32,9 @@ class NoticeKind(StrEnum):
     """The residuals are more than noise: ``ratio``, ``share``; names are those of outliers."""
     CURVE_ASTRAY = "curve astray"
     """The curve of an observable (name, and the experiment if there are several) does not come near
-    its data: ``low``, ``high`` and ``passes`` through the middle of both, those of the curve with
-    ``curve_``; ``angle`` is 1 where the data may be degrees, and sines take radians."""
+    its data. There are ``low``, ``high`` and ``passes`` through the middle of both, those of the
+    curve with ``curve_``. ``angle`` is 1 where the data may be degrees, and sines take radians.
+    """
     NOT_NOISE = "not noise"
     """The residuals do not look like noise: ``p``."""
     TRY_ROBUST_NOISE = "try robust noise"
@@ -42,8 +43,9 @@ class NoticeKind(StrEnum):
     """Values that count little in a robust fit: ``count``; names are these."""
     SMOOTHNESS = "smoothness"
     """The smoothness of a function that was chosen: ``sd`` of its ``differences``, of which the
-    data determine ``effective``, after ``steps`` fits, ``settled`` or not; names are the function
-    and the criterion."""
+    data determine ``effective``, after ``steps`` fits, ``settled`` or not. Names are the function
+    and the criterion.
+    """
     NO_CERTIFICATE = "no certificate"
     """The reason why nothing is proved, in ``text``."""
     NOT_ASSESSED = "not assessed"
@@ -58,8 +60,9 @@ class NoticeKind(StrEnum):
     SETTLED_BY = "settled by"
     """The measurement that would distinguish solutions that fit: ``time``, ``sd`` of the
     measurement, predictions as ``solution 1`` and so on, their least ``distance`` in standard
-    deviations; ``assumed`` is 1 for an assumed noise; names are the observable, the experiment and
-    the unit of time."""
+    deviations. ``assumed`` is 1 for an assumed noise. Names are the observable, the experiment and
+    the unit of time.
+    """
     SEARCHED_ELSEWHERE = "searched elsewhere"
     """The answer misses the data and leaves unknowns (names) undetermined. ``starts`` from wider
     ranges found nothing better; ``p`` is that of the residuals."""

@@ -59,7 +59,7 @@ def check_repeated(read: Mapping[str, Any], again: Mapping[str, Any]) -> None:
     """
     for key in REPEATED:
         if key in read and read[key] != again.get(key):
-            raise ValueError(f"{key}: differs from what the other parts of the file say")
+            raise ValueError(f"{key}: contradicts the other parts of the file")
 
 
 def _check_table(place: str, table: Mapping[str, float], expected: Mapping[str, float]) -> None:

@@ -6,7 +6,7 @@ located, there is no adjoint, and sensitivities are integrated instead.
 
 The forward pass integrates states without sensitivities, and records its steps for the backward
 pass. The backward pass turns the derivatives of a scalar with respect to the observed states into
-those with respect to the unknowns: each operation is the transpose of that in
+those with respect to the unknowns. Each operation is the transpose of that in
 :class:`odefit.simulation.trajectories.shared_map.SharedMap`.
 """
 

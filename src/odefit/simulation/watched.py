@@ -1,7 +1,7 @@
 """Values of trajectories on which measurements depend, and derivatives of the cost by them.
 
 The residuals of an observable depend on few of the states. So states that occur together in no
-observable share a direction: residuals then have as many derivatives as the largest observable has
+observable share a direction. Residuals then have as many derivatives as the largest observable has
 states, instead of one for every state of the model.
 """
 

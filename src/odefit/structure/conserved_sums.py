@@ -1,6 +1,6 @@
 """Sums of states that are constant for all values of the unknowns, computed exactly.
 
-Right-hand sides are expanded to polynomials with exact coefficients; the weights with which they
+Right-hand sides are expanded to polynomials with exact coefficients. The weights with which they
 cancel are the null space of a matrix of fractions (the conservation relations of reaction networks;
 C. Reder, Metabolic control theory: a structural approach, 1988). Quotients and functions are
 treated as separate variables: a sum that is found then always holds, and a missed one only weakens

@@ -290,8 +290,8 @@ class _Classification:
         if self.events:
             yield (
                 "Only the time before the first event is examined here: later data may determine "
-                "more than is said. What the data of all times determine is found numerically, and "
-                "is in odefit check under 'What the data can determine'."
+                "more. Under 'What the data can determine', odefit check covers the data of all "
+                "times."
             )
 
 

@@ -44,9 +44,9 @@ class SameOutputs:
     `possible` is their number and `found` the number of those found, including the given one and
     complex ones; `real` are the other real ones, shape (m, n).
 
-    If experiments share no unknowns, each may take any of its values independently of the others:
-    the numbers are the products of those of the `groups`, and `real` has the values that differ in
-    one group alone, in the order of the groups.
+    If experiments share no unknowns, each may take any of its values independently of the others.
+    The numbers are the products of those of the `groups`. `real` has the values that differ in one
+    group alone, in the order of the groups.
     """
 
     possible: int
@@ -78,9 +78,9 @@ def same_outputs(
     """Count and find the values of the unknowns with the same outputs as `vector`, shape (n,).
 
     The count may take `work` operations (see :mod:`odefit.structure.series.deadline`), count and
-    search together `search_work`. Returns None if nothing is known: the work did not suffice, the
-    equations have inputs or no Taylor series, there are infinitely many solutions, or some unknowns
-    do not act before the first event.
+    search together `search_work`. Returns None if nothing is known. Then the work did not suffice,
+    the equations have inputs or no Taylor series, there are infinitely many solutions, or some
+    unknowns do not act before the first event.
     """
     parts = separate_parts(problem)
     if parts:

@@ -35,11 +35,11 @@ class UnknownIdentifiability:
     key
         The unknown's name.
     status
-        ``"globally"`` or ``"locally"`` identifiable (one value, or several); only ``"in
-        combination"`` with others; ``"no effect"`` on any output; ``"outside"`` the analysis,
-        because it acts on the noise alone, or only after the first event; ``"undecided"`` if the
-        time limit ended the analysis before, or if the examined derivatives do not determine it and
-        higher ones may.
+        ``"globally"`` or ``"locally"`` identifiable (one value, or several), only ``"in
+        combination"`` with others, or with ``"no effect"`` on any output. ``"outside"`` the
+        analysis is an unknown that acts on the noise alone, or only after the first event.
+        ``"undecided"`` means that the time limit ended the analysis before, or that the examined
+        derivatives do not determine it and higher ones may.
     values
         The number of values that agree with all outputs; None if they are not counted, or
         infinitely many.
@@ -228,7 +228,7 @@ class StructuralIdentifiability:
                 )
         elif self.error:
             parts.append(
-                "Ranks are exact, modulo a prime: what is called identifiable or not is wrong "
+                "Ranks are exact, modulo a prime: a verdict on identifiability is wrong "
                 f"with a probability below {_bound(self.error)}."
             )
         elif not self.named("in combination", "no effect"):
@@ -255,9 +255,9 @@ class StructuralIdentifiability:
     def table(self) -> pd.DataFrame:
         """The findings as a table indexed by key.
 
-        Columns are ``status``, ``identifiable`` (True, False, or missing if the structure does not
-        decide or the time did not suffice), ``values`` (their number; missing if not counted or
-        infinite) and ``remark``.
+        Columns are ``status``, ``identifiable``, ``values`` and ``remark``. ``identifiable`` is
+        True, False, or missing if the structure does not decide or the time did not suffice.
+        ``values`` is their number, missing if not counted or infinite.
         """
         require("pandas")
         import pandas as pd

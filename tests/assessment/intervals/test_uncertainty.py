@@ -312,7 +312,7 @@ def test_a_parameter_without_effect_is_named() -> None:
         {"x": {}, "q": 1.0},
     )
     found, text = sentences(problem, vector)
-    assert "No effect on what is measured: dead." in text
+    assert "No effect on any measurement: dead." in text
     assert found.trouble == {"dead": "no effect"}
     assert np.isfinite(found.standard_errors[[0, 2]]).all()
 
@@ -400,7 +400,7 @@ def test_everything_undetermined_is_no_crash() -> None:
     found, text = sentences(problem, np.array([1.0, 2.0]))
     assert found.rank == 0
     assert set(found.trouble.values()) == {"no effect"}
-    assert "No effect on what is measured: a, b." in text
+    assert "No effect on any measurement: a, b." in text
 
 
 @pytest.mark.slow

@@ -153,7 +153,7 @@ def test_the_profile_of_an_unknown_without_effect_is_flat() -> None:
     (c,) = profiled(problem, keys=["c"]).profiles
     assert c.ends == ("bound", "flat")
     assert c.verdict == "structurally not identifiable"
-    assert "c has no effect on what is measured" in c.sentence
+    assert "c has no effect on any measurement" in c.sentence
 
 
 def test_a_limit_on_one_side_alone_is_reported_as_such() -> None:

@@ -165,7 +165,7 @@ def test_constant_outputs_are_fitted_by_a_search_and_called_no_solution() -> Non
     assert best(estimate).objective < 1e-15
     assert values["b"] * values["w"] == pytest.approx(values["a"], abs=1e-6)
     assert "none of its solutions gives a trajectory through the data" in estimate.message
-    assert "what is shown is from MultiStart(SingleShooting)" in estimate.message
+    assert "the result shown is from MultiStart(SingleShooting)" in estimate.message
     assert estimate.completeness is None
 
 
@@ -173,7 +173,7 @@ def test_constant_outputs_are_fitted_by_a_search_and_called_no_solution() -> Non
 def test_an_output_that_is_zero_is_no_crash() -> None:
     estimate = solved(prey(values=np.zeros(31)), Control(seed=0, deadline=time.monotonic() + 30))
     assert best(estimate).objective < 1e-15
-    assert "what is shown is from MultiStart(SingleShooting)" in estimate.message
+    assert "the result shown is from MultiStart(SingleShooting)" in estimate.message
 
 
 @functools.cache
@@ -192,7 +192,7 @@ def test_data_that_no_solution_fits_are_searched_from_many_starts_and_that_is_re
     message = foreign().message
     assert "none of its solutions gives a trajectory through the data" in message
     assert "the model may not describe these data" in message
-    assert "what is shown is from MultiStart(SingleShooting)" in message
+    assert "the result shown is from MultiStart(SingleShooting)" in message
     assert foreign().completeness is None
 
 
@@ -212,7 +212,7 @@ def test_data_of_another_model_are_not_called_explained() -> None:
     estimate = solved(problem)
     assert best(estimate).objective > 1.0
     assert "the model may not describe these data" in estimate.message
-    assert "what is shown is from MultiStart(SingleShooting)" in estimate.message
+    assert "the result shown is from MultiStart(SingleShooting)" in estimate.message
 
 
 @pytest.mark.slow

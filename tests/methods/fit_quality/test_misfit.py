@@ -50,7 +50,7 @@ def test_a_curve_that_stays_where_it_begins_is_reported_without_talk_of_angles()
     )
     (said,) = words(problem, np.array([0.0]))
     assert "the curve of this answer stays near 0.5" in said
-    assert said.endswith("Check units, signs, initial values and what is observed")
+    assert said.endswith("Check units, signs, initial values and observables")
 
 
 def test_a_curve_near_the_data_gives_no_remark() -> None:

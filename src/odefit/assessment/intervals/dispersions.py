@@ -2,8 +2,8 @@
 
 The maximum likelihood estimate is too small, because the means were fitted to the same counts, and
 its distribution is skewed. The adjusted profile likelihood of D. R. Cox and N. Reid (Journal of the
-Royal Statistical Society B 49, 1987, 1-39) takes half the logarithm of the determinant of the
-information on the other unknowns from it, as restricted likelihood does for normal noise. Genetics
+Royal Statistical Society B 49, 1987, 1-39) subtracts half the logarithm of the determinant of the
+information on the other unknowns. Restricted likelihood does the same for normal noise. Genetics
 uses this estimate for dispersions from few replicates (D. J. McCarthy, Y. Chen and G. K. Smyth,
 Nucleic Acids Research 40, 2012, 4288-4297). Means and dispersion are orthogonal, so that the means
 stay where they are. The interval has all dispersions whose adjusted likelihood ratio is below the

@@ -1,9 +1,9 @@
 """The distribution of the likelihood ratio of nested models, also for few measurements.
 
 If the noise is given, it is chi-square. If standard deviations are estimated, few measurements make
-larger ratios likely: with one standard deviation the ratio is a function of the F statistic, and
-with several of them, or noise that is not normal, it comes from simulated fits of the linearised
-model (:mod:`odefit.assessment.intervals.simulated_fits`).
+larger ratios likely. With one standard deviation the ratio is a function of the F statistic. With
+several of them, or noise that is not normal, it comes from simulated fits of the linearised model
+(:mod:`odefit.assessment.intervals.simulated_fits`).
 """
 
 from __future__ import annotations

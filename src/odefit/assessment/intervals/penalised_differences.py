@@ -8,9 +8,9 @@ alone (the others profiled out), P = diag(s^-2), the fit z at P, and D = P - P(r
     2 log L(rho) = z'Dz + z'D (S + P(rho))^-1 Dz - log det(S + P(rho)) - 2 sum C rho.
 
 Bands that take rho as known are too narrow. Averaged over rho in proportion to L, the covariance of
-z is the mean of (S + P(rho))^-1 + d d' with the shift d = (S + P(rho))^-1 D z of the estimate: the
-correction that S. N. Wood, N. Pya and B. Saefken (Journal of the American Statistical Association
-111, 2016, 1548-1563) make to first order, here on a grid.
+z is the mean of (S + P(rho))^-1 + d d' with the shift d = (S + P(rho))^-1 D z of the estimate. This
+is the correction that S. N. Wood, N. Pya and B. Saefken (Journal of the American Statistical
+Association 111, 2016, 1548-1563) make to first order, here on a grid.
 """
 
 from __future__ import annotations

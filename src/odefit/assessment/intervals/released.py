@@ -18,8 +18,8 @@ from odefit.simulation import Evaluation, ForwardMap
 class Released:
     """An unknown at a bound, by index, and the changes that accompany its release.
 
-    `direction`, shape (n,), has the changes of all unknowns for one unit of it; `inward`, 1 or -1,
-    is the sign of its way from the bound, and `distance` how far it can go before the fit becomes
+    `direction`, shape (n,), has the changes of all unknowns for one unit of it. `inward`, 1 or -1,
+    is the sign of its way from the bound. `distance` is how far it can go before the fit becomes
     too bad.
     """
 

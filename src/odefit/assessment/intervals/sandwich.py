@@ -3,9 +3,9 @@
 The estimate stays that of least squares, B e for noise e and B the pseudoinverse of the Jacobian.
 Its covariance is the sandwich B S B' with the covariance S of the noise (H. White, Econometrica 48,
 1980, 817-838). Products of residuals estimate S too small from a few dozen values, and intervals
-then cover 70 to 87 %. So S is that of an Ornstein-Uhlenbeck process for each observable, whose
+then cover 70 to 87 %. So S is that of an Ornstein-Uhlenbeck process for each observable. Its
 correlation time maximises the restricted likelihood (Patterson and Thompson, Biometrika 58, 1971,
-545-554), with Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946, 110-114).
+545-554). The degrees of freedom are Satterthwaite's (Biometrics Bulletin 2, 1946, 110-114).
 """
 
 from __future__ import annotations

@@ -2,18 +2,18 @@
 
 For normal noise, Student's t and chi-square account for an estimated standard deviation. For
 Laplace noise, Student's or Huber's loss no closed form is known. But take a linear model whose
-errors have a density of known form. Then three distributions depend on neither the parameters nor
-the scale: those of an estimate's error over the estimated scale, of the estimated over the true
-scale, and of the likelihood ratio (C. E. Antle and L. J. Bain, A property of maximum likelihood
-estimators of location and scale parameters, SIAM Review 11, 1969, 251-253; J. F. Lawless,
-Statistical Models and Methods for Lifetime Data, 1982, chapter 4): They depend only on the design,
-so that a simulation of pure noise on that design gives them. Here the design is the model's
-linearisation at the estimate, as for Student's t.
+errors have a density of known form. Then three ratios have distributions without parameters or
+scale: the error over the estimated scale, the estimated over the true scale, and the likelihood
+ratio (C. E. Antle and L. J. Bain, A property of maximum likelihood estimators of location and scale
+parameters, SIAM Review 11, 1969, 251-253; J. F. Lawless, Statistical Models and Methods for
+Lifetime Data, 1982, chapter 4): They depend only on the design, so that a simulation of pure noise
+on that design gives them. Here the design is the model's linearisation at the estimate, as for
+Student's t.
 
 With several estimated normal standard deviations, F does not bound the likelihood ratio either
 (five values each: 7.8 instead of 5.9), but a simulation at their estimated ratios does.
 
-Laplace's density has a kink, so that asymptotic theory needs many values: the variance of a median
+Laplace's density has a kink, so that asymptotic theory needs many values. The variance of a median
 of n values is 1 + 1.6/sqrt(n) times the asymptotic one, a quarter more for 40 values.
 """
 
@@ -163,7 +163,7 @@ class SimulatedFits:
         """True if a correlation time is estimated."""
         return any(part.chains is not None for part in self.parts)
 
-    # What follows -----------------------------------------------------------------------------
+    # Derived quantities ------------------------------------------------------------------------
 
     def errors(self, gradients: Array) -> Array:
         """Return standard errors of linear combinations of the unknowns, shape (k,).

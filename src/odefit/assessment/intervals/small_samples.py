@@ -1,8 +1,8 @@
 """Intervals of small samples whose noise is not normal.
 
-Of Laplace noise and of the robust losses they come from simulated fits of the linearised model,
-see :mod:`odefit.assessment.intervals.simulated_fits`; of the dispersion of counts from its adjusted
-profile likelihood, see :mod:`odefit.assessment.intervals.dispersions`.
+For Laplace noise and the robust losses they come from simulated fits of the linearised model, see
+:mod:`odefit.assessment.intervals.simulated_fits`. For the dispersion of counts they come from its
+adjusted profile likelihood, see :mod:`odefit.assessment.intervals.dispersions`.
 """
 
 from __future__ import annotations

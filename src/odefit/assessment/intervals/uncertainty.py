@@ -62,7 +62,7 @@ def assess_uncertainty(
 
     Where the noise is estimated, variances, quantiles and the intervals of the noise parameters
     allow for the degrees of freedom that the fit has used up, see
-    :mod:`odefit.assessment.intervals.degrees_of_freedom`; with noise that is not normal, see
+    :mod:`odefit.assessment.intervals.degrees_of_freedom`. For noise that is not normal, see
     :mod:`odefit.assessment.intervals.small_samples`. `conditions` is the number of equations
     besides the data, whose directions were not fitted.
     """
@@ -308,7 +308,7 @@ def _sentence(
     for key, kind in trouble.items():
         names.setdefault(kind, []).append(key)
     if Trouble.NO_EFFECT in names:
-        parts.append(f"No effect on what is measured: {', '.join(names[Trouble.NO_EFFECT])}.")
+        parts.append(f"No effect on any measurement: {', '.join(names[Trouble.NO_EFFECT])}.")
     parts += [d.sentence for d in directions]
     if Trouble.WEAKLY_DETERMINED in names:
         listed = ", ".join(names[Trouble.WEAKLY_DETERMINED])

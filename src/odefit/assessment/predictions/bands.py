@@ -37,8 +37,8 @@ class Band:
     `undetermined` unknowns and those `at_bounds` that move the values; unknowns `widening` a band
     are at a bound, too. `errorless` has the reasons if only errors are missing.
 
-    If several solutions fit, the band covers all of them, the curve is that of the best, and
-    `others`, shape (m, k), are those of the rest; `mixed` is set if the band weights them.
+    If several solutions fit, the band covers all of them. The curve is that of the best, and
+    `others`, shape (m, k), are those of the rest. `mixed` is set if the band weights them.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Predictions one step ahead: each measurement from those before it, beside the free run.
 
 An extended Kalman filter corrects the states by every measurement. Besides the noise of
-measurements it knows disturbances of the states, independent increments whose standard deviation
-over the whole run is a part of the size of each state; that part maximises the likelihood of the
+measurements it has disturbances of the states: independent increments whose standard deviation over
+the whole run is a share of the size of each state. That share maximises the likelihood of the
 innovations (N. R. Kristensen, H. Madsen and S. B. Jorgensen, Parameter estimation in stochastic
 grey-box models, Automatica 40, 2004, 225-237). Without disturbances the filter is the free run.
 """
@@ -134,9 +134,9 @@ def one_step_ahead(measured: Problem, vector: Array, unit: float) -> OneStep | N
     """Return predictions one step ahead of the measurements of a problem.
 
     `vector` has the unknowns, `unit` multiplies the standard deviations of the noise. Returns the
-    reason if such a filter does not apply: with noise that is not normal, censored values,
-    algebraic equations, triggered events, events that set constants by states, steady states, very
-    many times, or a model that cannot be integrated.
+    reason if such a filter does not apply. Reasons are noise that is not normal, censored values,
+    algebraic equations, triggered events, and events that set constants by states. Others are
+    steady states, very many times, or a model that cannot be integrated.
     """
     for condition in measured.conditions:
         obstacle = obstacle_of(measured, condition)

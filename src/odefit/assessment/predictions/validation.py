@@ -1,7 +1,7 @@
 """Validation: a fitted model compared with measurements that were not fitted.
 
 Only initial values that the user frees are fitted again. The test of all residuals together allows
-for the uncertainty of the estimates: with the covariance of measurements and predictions, the sum
+for the uncertainty of the estimates. With the covariance of measurements and predictions, the sum
 of squares has a chi-square distribution, or F where the noise is estimated (G. A. F. Seber and C.
 J. Wild, Nonlinear Regression, 1989, section 5.1, for several measurements).
 """

@@ -4,8 +4,8 @@ If a trajectory follows an unstable solution, one integration from the initial v
 unknowns to many digits: best fits then lie in an equally narrow valley. On nodes the valley is wide
 (H. G. Bock, Recent advances in parameter identification techniques for O.D.E., 1983). This module
 computes residuals and continuity conditions with their derivatives. Unknowns on a logarithmic scale
-and the values of nodes have the inverse hyperbolic sine as their coordinate: a logarithm where they
-are large, and linear where they have little effect.
+and the values of nodes have the inverse hyperbolic sine as their coordinate. It is a logarithm
+where they are large, and linear where they have little effect.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Joint:
     """Residuals and continuity conditions at a point, with their derivatives by all coordinates.
 
     The coordinates are those of the n unknowns, then those of all nodes but the first of each
-    condition, which the unknowns determine; `nodes`, shape (K, N), includes the first ones. `gaps`
+    condition, which the unknowns determine. `nodes`, shape (K, N), includes the first ones. `gaps`
     are the ends of intervals minus the nodes there, shape (q,). `growth` is the largest growth of a
     deviation over each interval that ends at a node.
     """
@@ -281,7 +281,7 @@ class Tangents:
     """The linearised problem at a point: its null space, shortest correction and multipliers.
 
     `columns` are the numbers of the free coordinates: k unknowns, the `others`, then all nodes,
-    shape (w,); `null` is an orthonormal basis of the steps that keep the linearised conditions,
+    shape (w,). `null` is an orthonormal basis of the steps that keep the linearised conditions,
     shape (w, d).
     """
 

@@ -1,7 +1,7 @@
 """Coordinates in which refits are short: in each, the residuals are as linear as possible.
 
 An unknown on a logarithmic scale with little effect at its value, such as a rate near zero at its
-lower bound, acts in proportion to its value: its logarithm would have to change much before it has
+lower bound, acts in proportion to its value. Its logarithm would have to change much before it has
 any effect. The unknown itself is the better coordinate there, and its reciprocal if it has little
 effect because it is large.
 """

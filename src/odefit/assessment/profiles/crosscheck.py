@@ -1,7 +1,7 @@
 """Limits of profiles compared with the best fits found by other profiles.
 
 A curve that follows a worse branch meets its limit too early. Each point of every other profile is
-a fit as well: a fit beyond a limit, or clearly below the curve before it, shows that the curve is
+a fit as well. A fit beyond a limit, or clearly below the curve before it, shows that the curve is
 not the lowest there. This needs no evaluation of the model. It can refute a limit, but not prove
 one.
 """
@@ -98,7 +98,7 @@ def refutation(
 def _curve(side: Side, sign: int, first: float, outward: Array) -> Array:
     """Return the deviance of the curve at some distances from the estimate.
 
-    It is the lower of the cubics through the points with their derivatives and of straight lines: a
+    It is the lower of the cubics through the points with their derivatives and of straight lines. A
     value below both is below the curve, whether it bends or has a kink.
     """
     from scipy.interpolate import CubicHermiteSpline

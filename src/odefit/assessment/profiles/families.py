@@ -44,9 +44,9 @@ class Point:
 
     `slope` is the derivative of the lowest cost, `curvature` its second one in the Gauss-Newton
     model. `tangent` holds the derivatives of all unknowns by the coordinate, from the implicit
-    function theorem with the Gauss-Newton matrix; `effects` those of a change of each by a factor
-    e, in standard deviations. `steps` counts the steps of the minimisation if evaluations do not
-    measure its difficulty.
+    function theorem with the Gauss-Newton matrix. `effects` holds the effects of a change of each
+    by a factor e, in standard deviations. `steps` counts the steps of the minimisation if
+    evaluations do not measure its difficulty.
     """
 
     at: float

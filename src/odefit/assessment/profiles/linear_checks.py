@@ -1,10 +1,10 @@
 """Checks of linear intervals: bounds, curvature, and intervals without information.
 
 Linearisation fixes an unknown at its bound, and replaces the model by its tangent within the
-interval. Both can be checked at little cost: by how far the unknown could leave its bound before
-the fit becomes too bad, and by the deviance at the ends of the interval, with a refit of one or two
-steps. The latter measures, at the relevant places, what the curvature measures of D. M. Bates and
-D. G. Watts (Relative curvature measures of nonlinearity, 1980) represent.
+interval. Both can be checked at little cost. One check is how far the unknown could leave its bound
+before the fit becomes too bad. The other is the deviance at the ends of the interval, after a refit
+of one or two steps. The latter measures, at the relevant places, what the curvature measures of D.
+M. Bates and D. G. Watts (Relative curvature measures of nonlinearity, 1980) represent.
 """
 
 from __future__ import annotations

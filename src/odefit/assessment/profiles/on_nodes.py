@@ -212,7 +212,7 @@ class HeldOnNodes:
         """Return the optima of all unknowns reached from this side, shape (k, n).
 
         Refits with nothing held begin at the outermost point and at each minimum of the curve whose
-        cost is at most `highest`: a side that has passed into another valley shows it there.
+        cost is at most `highest`. There they show whether a side has passed into another valley.
         """
         points = sorted(self._reached, key=lambda p: abs(p.at - self._origin))[1:]
         points = [p for p in points if p.cost <= highest]

@@ -13,9 +13,10 @@ from odefit.common.arrays import Array
 from odefit.methods.estimate import Status
 
 End = Literal["limit", "bound", "flat", "failed", "stopped", "better", "points", "contradicted"]
-"""The end of a side of a profile: at the limit of the interval, at a bound, flat, at a failed
-refit, at a time limit, at a better optimum, at the limit of the work, or at a limit that fits of
-other profiles refute."""
+"""Ends of a side of a profile: the limit of the interval, a bound, a flat part or a better optimum.
+Or the side stops at a failed refit, a limit of time or work, or a limit that fits of other profiles
+refute.
+"""
 
 OPEN = ("bound", "flat")
 """Ends of a side that show that the interval has no limit there."""

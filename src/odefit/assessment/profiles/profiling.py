@@ -366,7 +366,7 @@ def _assembled(
 
 
 def _no_effect(key: str) -> list[Direction]:
-    return [Direction((key,), (1.0,), f"{key} has no effect on what is measured.")]
+    return [Direction((key,), (1.0,), f"{key} has no effect on any measurement.")]
 
 
 def _linear(

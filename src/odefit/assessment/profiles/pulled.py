@@ -1,10 +1,9 @@
 """The best fits for the values of a quantity that is pulled.
 
-A residual (g - z)/sigma for the quantity g is added, and z is swept: for any z and sigma, the
-minimiser of the sum is the best fit among all unknowns with the same value of g, so that no
-constrained optimiser is needed (C. Kreutz, A. Raue and J. Timmer, Likelihood based observability
-analysis and confidence intervals for predictions of dynamic models, 2012, use such residuals for
-predictions).
+A residual (g - z)/sigma for the quantity g is added, and z is swept. For any z and sigma, the
+minimiser of the sum is the best fit among all unknowns with the same value of g. No constrained
+optimiser is needed (C. Kreutz, A. Raue and J. Timmer, Likelihood based observability analysis and
+confidence intervals for predictions of dynamic models, 2012, use such residuals for predictions).
 """
 
 from __future__ import annotations

@@ -213,9 +213,9 @@ def _belongs(point: Side, curve: tuple[Array, Array, Array], tolerance: float) -
 def passages(best: Optimum, tasks: Sequence[Task], sides: Mapping[Task, Side]) -> list[Task]:
     """Return points to be added to the curves that form the lowest one.
 
-    It has a kink where it passes from one to another, which no cubic follows: on both sides of it,
-    a point is needed on the curve that is lowest there, unless the cubic is close to both curves.
-    Such a point can also show that the cubic on its other side is uncertain.
+    It has a kink where it passes from one to another, which no cubic follows. On both sides of the
+    kink a point is needed on the lower curve, unless the cubic is close to both curves. Such a
+    point can also show that the cubic on its other side is uncertain.
     """
     curves, points_to_add = with_points(best, sides), []
     for task, side in merged(best, tasks, dict(sides)).items():

@@ -2,8 +2,8 @@
 
 B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993: the parametric bootstrap
 (section 6.5) draws noise from the noise model. The bootstrap of residuals (section 9.4) draws from
-the residuals of the fit, each over the square root of one minus its leverage, so that they scatter
-as the noise does.
+the residuals of the fit. Each is divided by the square root of one minus its leverage, so that they
+scatter as the noise does.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ class Resampling:
     """The search of the optimum of a simulated data set, whose number is the index.
 
     `pools` are standardised residuals by observable from which noise is drawn, empty for normal
-    noise; searches begin at the estimate and at `others`; `unit_sd` is the standard deviation of
-    noise that is not given; `inflation` is a factor of estimated standard deviations, for small
+    noise. Searches begin at the estimate and at `others`. `unit_sd` is the standard deviation of
+    noise that is not given. `inflation` is a factor of estimated standard deviations, for small
     samples.
     """
 
@@ -208,7 +208,7 @@ def bootstrap(
 
     ``"parametric"`` draws noise from the noise model, ``"residual"`` from the residuals. Samples
     depend on `seed` alone, not on `jobs`. If the `time_limit`, the `memory` or the event `stop`
-    ends the work, the results so far are returned, labelled as such; `checkpoint` is a file that
+    ends the work, the results so far are returned, labelled as such. `checkpoint` is a file that
     stores fitted samples for later runs. Raises InputError for unusable arguments, a model that
     cannot be integrated at the estimate, and too few measurements for a residual bootstrap.
     """

@@ -1,9 +1,9 @@
 """Samples of the posterior distribution of the unknowns, by Hamiltonian Monte Carlo.
 
 The No-U-Turn sampler (M. D. Hoffman and A. Gelman, Journal of Machine Learning Research 15, 2014)
-of the package nutpie uses the exact gradient of the likelihood, in coordinates in which the
-posterior is nearly a standard normal distribution: those of the bounds, whitened by the Fisher
-information at the estimate. Measured on alpha-pinene and a Lotka-Volterra system, it makes 20 to 30
+of the package nutpie uses the exact gradient of the likelihood. Its coordinates are those of the
+bounds, whitened by the Fisher information at the estimate: the posterior is nearly a standard
+normal distribution in them. Measured on alpha-pinene and a Lotka-Volterra system, it makes 20 to 30
 times as many effective samples a second as the affine-invariant ensemble sampler of emcee.
 """
 
@@ -98,9 +98,9 @@ class Posterior:
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """Return a summary indexed by key.
 
-        Its columns are ``mean``, ``sd``, ``ci_low`` and ``ci_high`` (the credible interval of
-        equal tails), ``ess`` (effective sample size, the smaller of bulk and tails) and
-        ``r_hat`` (potential scale reduction; above 1.01 the chains have not mixed).
+        Its columns are ``mean``, ``sd``, ``ci_low`` and ``ci_high`` (the credible interval of equal
+        tails), ``ess`` and ``r_hat``. The effective sample size is the smaller of bulk and tails.
+        Where the potential scale reduction ``r_hat`` is above 1.01, the chains have not mixed.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ def sample_posterior(
     If there are `others`, optima that fit as well, chains begin at each of them in turn.
 
     Samples depend on `seed` alone, not on `jobs`. If the `time_limit`, the `memory` or the event
-    `stop` ends the work, the results so far are returned, labelled as such; `checkpoint` is a file
+    `stop` ends the work, the results so far are returned, labelled as such. `checkpoint` is a file
     that stores finished chains for later runs. Raises InputError for unusable arguments, without
     the package nutpie, and for a model that cannot be integrated at the estimate.
     """

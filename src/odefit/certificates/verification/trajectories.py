@@ -1,8 +1,8 @@
 """Solutions over a box of unknowns: guesses in floating point, with errors bounded in balls.
 
 A step guesses the solution P as a polynomial in the unknowns and the time, and encloses its defect
-P' - f(P). The distance of every true solution x from P satisfies |x - P|' <= A |x - P| + |defect|,
-where A has the largest magnitudes of the Jacobian's entries, with signs on its diagonal. A bound
+P' - f(P). The distance of every true solution x from P satisfies |x - P|' <= A |x - P| + |defect|.
+Here A has the largest magnitudes of the Jacobian's entries, with signs on its diagonal. A bound
 that is confirmed by its own consequence holds (a differential inequality after M. Müller, 1926).
 """
 

@@ -1,9 +1,9 @@
 """Measurements one after the other, as Buzzi-Ferraris and his coworkers choose them.
 
 G. Buzzi-Ferraris, P. Forzatti, G. Emig and H. Hofmann, Sequential experimental design for model
-discrimination in the case of multiple responses, Chemical Engineering Science 39, 1984, 81-85: the
-difference d of two predictions is compared with its covariance S = 2 V + W1 + W2, where V is the
-covariance of the noise, and W1 and W2 are those of the predictions:
+discrimination in the case of multiple responses, Chemical Engineering Science 39, 1984, 81-85. The
+difference d of two predictions is compared with its covariance S = 2 V + W1 + W2. V is the
+covariance of the noise, W1 and W2 are those of the predictions:
 
     T = d' S^-1 d + trace(2 V S^-1).
 

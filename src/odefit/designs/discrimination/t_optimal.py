@@ -1,10 +1,10 @@
 """T-optimal designs: measurements that the other model cannot fit, however its unknowns are chosen.
 
 A. C. Atkinson and V. V. Fedorov, The design of experiments for discriminating between two rival
-models, Biometrika 62, 1975, 57-70: the right model's predictions are fitted by the other, and the
+models, Biometrika 62, 1975, 57-70. The right model's predictions are fitted by the other, and the
 smallest sum of squares is made as large as possible. Over shares of effort this is a linear program
 with a constraint for each value of the other model's unknowns, solved by adding the closest ones in
-turn; it bounds the sum of squares of every design from above, as the equivalence theorem does.
+turn. It bounds the sum of squares of every design from above, as the equivalence theorem does.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Elementary functions of Taylor models, as solutions of differential equations.
 
-Along the ray from the middle of a box and the start of a step, (tau d, tau s) with tau from 0 to 1,
-each monomial is multiplied by tau to its weight, its degree in d plus its order in s, and
-``E = tau d/dtau`` multiplies its coefficient by that weight. A function y of x obeys an equation
-that is linear in y:
+Consider the ray (tau d, tau s) with tau from 0 to 1, from the middle of a box and the start of a
+step. Each monomial is multiplied there by tau to its weight, its degree in d plus its order in s,
+and ``E = tau d/dtau`` multiplies its coefficient by that weight. A function y of x obeys an
+equation that is linear in y:
 
 - exp: ``E y = y E x``
 - powers: ``x E y = p y E x``

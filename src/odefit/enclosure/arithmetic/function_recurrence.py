@@ -1,8 +1,8 @@
 """Recurrences for the coefficients of functions of Taylor models, with bounds of the defect.
 
 The differential equations of :mod:`odefit.enclosure.arithmetic.elementary_functions` share these
-properties: they give the coefficients weight by weight, products in them drop terms that are
-divided by their weights, and the range of the function gives a second bound.
+properties. They give the coefficients weight by weight. Products in them drop terms that are
+divided by their weights. The range of the function gives a second bound.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Evaluation of a tape over Taylor models: sums, products, quotients, and elementary functions.
 
 Coefficients are computed order by order in time, so that those of the solution of a differential
-equation can be computed while its right-hand sides are evaluated; remainders follow at the end (see
+equation can be computed while its right-hand sides are evaluated. Remainders follow at the end (see
 :mod:`odefit.enclosure.arithmetic.taylor_models`).
 """
 

@@ -1,11 +1,11 @@
 """Solutions of the equations of a step over boxes of unknowns, by Krawczyk's operator.
 
-The solution of ``A x = B f(x)`` is expanded in the box by Newton's iteration with the inverse Y of
-the Jacobian G' in the middle of the box, which gains one degree in each iteration. The deviation e
-of the true solution from that polynomial satisfies ``e = (1 - Y G') e - Y G``. The polynomial's
-defect G and bounds of ``1 - Y G'`` over the box give a bound of e (R. Krawczyk, Newton-Algorithmen
-zur Bestimmung von Nullstellen mit Fehlerschranken, 1969). It holds for the solution that continues
-the previous one; a nonlinear scheme may have other solutions, which are not enclosed.
+The solution of ``A x = B f(x)`` is expanded in the box by Newton's iteration, which gains one
+degree each time. Y is the inverse of the Jacobian G' in the middle of the box. The deviation e of
+the true solution from that polynomial satisfies ``e = (1 - Y G') e - Y G``. The polynomial's defect
+G and bounds of ``1 - Y G'`` over the box give a bound of e (R. Krawczyk, Newton-Algorithmen zur
+Bestimmung von Nullstellen mit Fehlerschranken, 1969). It holds for the solution that continues the
+previous one; a nonlinear scheme may have other solutions, which are not enclosed.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ class KrawczykSolver:
     ) -> tuple[Array, Array]:
         """Return the effect of deviations at old points on the new ones.
 
-        The first is the matrix from the deviation at the last old point, shape (B, nq, n); the
+        The first is the matrix from the deviation at the last old point, shape (B, nq, n). The
         second, shape (B, nq), bounds the other contributions: of other old points, of derivatives
         that vary over the box, and of rounding.
         """

@@ -35,8 +35,8 @@ class _Evaluation:
 class RightHandSides:
     """The right-hand sides of one segment, in B boxes.
 
-    `finer` is the number of monomials up to one more degree, `relative_width`, shape (B,), the
-    largest half width of each box relative to its middle; `groups` of states act on each other, and
+    `finer` is the number of monomials up to one more degree. `relative_width`, shape (B,), is the
+    largest half width of each box relative to its middle. `groups` of states act on each other, and
     `dependence` marks which state depends on which.
     """
 
@@ -147,7 +147,7 @@ class RightHandSides:
         """Return the Jacobian over the boxes to degree one.
 
         The coefficients of degrees 0 and 1 have shape (B, q, M, n, n), their remainders (B, q, n,
-        n); `deviation`, shape (n, q, B), bounds that of the states from their polynomials c.
+        n). `deviation`, shape (n, q, B), bounds that of the states from their polynomials c.
         """
         n, q, boxes = self.states, len(points), self.boxes
         values, rest = self._evaluate(self._jacobian, c, points, deviation)

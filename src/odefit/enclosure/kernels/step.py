@@ -212,9 +212,9 @@ def jacobian_bounds(
 ) -> None:
     """Set bounds of the Jacobian times the step, for errors up to a guess, shape (n,).
 
-    They are `middle`, that of the middle of the box by order of s, shape (k, n, n); `upper`, with
-    the diagonal from above and the other entries in magnitude; and `variation`, the distance from
-    the middle over the box, shape (n, n).
+    `middle`, shape (k, n, n), is that of the middle of the box by order of s. `upper` has the
+    diagonal from above and the other entries in magnitude. `variation` is the distance from the
+    middle over the box, shape (n, n).
     """
     program, length = equations.jacobian, equations.jacobian_orders
     n, m = len(t), len(program.degrees)

@@ -1,9 +1,9 @@
 """Taylor models of one box in compiled code: orders in time one by one, then remainders.
 
 The formulas are those of :mod:`odefit.enclosure.arithmetic.taylor_evaluation` and
-:mod:`odefit.enclosure.arithmetic.taylor_models`. Arrays have a row for each place of a program:
-coefficients c, shape (places, M, K), their `norms` by degree and order, shape (places, D + 1, K),
-the `remainder` and its part due to `truncation` in time.
+:mod:`odefit.enclosure.arithmetic.taylor_models`. Arrays have a row for each place of a program.
+They are the coefficients c, shape (places, M, K), their `norms` by degree and order, shape (places,
+D + 1, K), the `remainder` and its part due to `truncation` in time.
 """
 
 from __future__ import annotations

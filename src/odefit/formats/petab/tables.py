@@ -36,9 +36,9 @@ CLOSE_NAMES = 3
 """Largest difference in length between a mistaken name of a column and the intended one."""
 
 ALIKE = 0.85
-"""The smallest similarity, between 0 and 1, of a mistaken name of a column and the intended one:
-the standard allows further columns of any name, and ``realDate``, at 0.63, is not
-``replicateId``."""
+"""The smallest similarity, between 0 and 1, of a mistaken name of a column and the intended one.
+The standard allows further columns of any name, and ``realDate``, at 0.63, is not ``replicateId``.
+"""
 
 
 QUANTITATIVE = frozenset({"quantitative", "absolute", "relative"})

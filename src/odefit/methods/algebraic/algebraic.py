@@ -181,7 +181,7 @@ class _AlgebraicEstimation:
         return replace(
             searched,
             starts=tuple(replace(s, index=i) for i, s in enumerate([*searched.starts, *starts])),
-            message=f"{message}; what is shown is from {FALLBACK.name}: {searched.message}",
+            message=f"{message}; the result shown is from {FALLBACK.name}: {searched.message}",
         )
 
     # Ways to differentiate the data -----------------------------------------------------------

@@ -214,7 +214,7 @@ class EvaluatedCandidate:
     candidate: Candidate
     values: ComplexArray  # all unknowns of the polynomial system, shape (unknowns,)
     differentiation: Differentiation  # how the data were differentiated
-    # what is minimised, and the weighted sum of squared residuals
+    # the minimised cost, and the weighted sum of squared residuals
     cost: float
     objective: float
 

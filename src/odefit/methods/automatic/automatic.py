@@ -64,7 +64,8 @@ SHARPENED = 0.99  # ratio of costs after and before, both at full accuracy, up t
 
 OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 4
 """Number of starts without an explanation of the data before a search for outliers, and the factor
-to the next such numbers: if the model is wrong, robust fits are wasted."""
+to the next such numbers. If the model is wrong, robust fits are wasted.
+"""
 
 MANY_STARTS = 80
 """Number of starts before a search for outliers although no two starts agree on the best end."""
@@ -85,9 +86,9 @@ class Automatic(Method):
     - when `certain_hits` starts have reached an answer that cannot be beaten, since it reproduces
       the data to rounding or leaves no more than their noise,
     - otherwise when `hits` independent starts have reached the lowest cost, by iterated local
-      search if need be, and the next independent start finds a better one with a probability below
-      `chance` (Good and Turing). A better optimum with as large a basin of attraction then remains
-      unseen with a probability below exp(-hits). `doubtful_hits` starts are needed if only selected
+      search if need be. The next one must find a better cost with a probability below `chance`
+      (Good and Turing). A better optimum with as large a basin of attraction then remains unseen
+      with a probability below exp(-hits). `doubtful_hits` starts are needed if only selected
       searches have reached the lowest cost, or if it misses data of known noise after all routes,
     - or after `most` starts.
 

@@ -44,7 +44,8 @@ conditions trigger events."""
 
 WEAK_HITS, WEAK_MORE = 5, 2
 """Number of starts that have to agree if noise explains few values and an unknown is lost, and the
-number added for each further unknown; starts that hold these must find nothing better, either."""
+number added for each further unknown. Starts that hold these must find nothing better, either.
+"""
 
 FEW_UNKNOWNS = 12  # number of unknowns up to which these starts are required
 

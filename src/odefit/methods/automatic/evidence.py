@@ -30,14 +30,16 @@ FEW_VALUES_HITS, FEW_VALUES_CHANCE = 3, 0.1
 
 WHOLE_STARTS = 10
 """Number of independent starts without a hit of the best end from which on ends of selected
-searches are weak evidence: these searches continued since they were low, and all others were
-abandoned."""
+searches are weak evidence. These searches continued because their costs were low, and all others
+were abandoned.
+"""
 
 
 EXACT_STARTS = 10
 """Number of independent starts after which one end suffices that reproduces more values than there
-are unknowns to rounding: nothing can be better, and a second solution is sought on purpose
-afterwards (:mod:`odefit.fitting.fit_stages`)."""
+are unknowns to rounding. Nothing can be better, and a second solution is sought on purpose
+afterwards (:mod:`odefit.fitting.fit_stages`).
+"""
 
 
 class Rules(Protocol):

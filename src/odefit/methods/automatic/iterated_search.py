@@ -110,9 +110,9 @@ class IteratedSearch:
     ) -> Array:
         """Return points at which the linearised model is little higher, though they may be far.
 
-        Along the right singular vectors of the Jacobian the model of the cost has no mixed terms;
-        a random move along each, as long as the rise allows, is a draw from the normal
-        distribution with the inverse of the information as covariance, within the intervals.
+        Along the right singular vectors of the Jacobian the model of the cost has no mixed terms. A
+        random move along each, as long as the rise allows, is a draw from the normal distribution
+        with the inverse of the information as covariance, within the intervals.
         """
         problem = projection.forward.problem
         scaling, columns = Scaling.of(problem), projection.remaining

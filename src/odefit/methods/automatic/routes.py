@@ -50,9 +50,10 @@ TIME_SHARE = 0.5  # share of the remaining time that one start may take
 
 SLOW_SHARE = 0.1
 """Share of that time for one start of a route whose starts take long if trajectories are hard to
-follow: direct transcription, and multiple shooting while nothing shows that the best answer misses
-the data. On the published model of Crauste et al. one start of each took a quarter of a fit of a
-minute, on that of Fujita et al. one of direct transcription a sixth."""
+follow. Direct transcription is one, and multiple shooting while nothing shows that the best answer
+misses the data. On the published model of Crauste et al. one start of each took a quarter of a fit
+of a minute. On that of Fujita et al. one of direct transcription took a sixth.
+"""
 
 OFTEN = 0.3
 """Share of the independent starts at the best optimum above which no search begins near other ends:

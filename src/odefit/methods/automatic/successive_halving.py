@@ -39,8 +39,8 @@ RUNGS = (
 """The local searches of the rungs.
 
 Their evaluations and :data:`PROMOTED` were chosen to need the fewest evaluations for one of the
-best ends, by the costs along 1,750 complete searches on the published models of Brannmark et al.,
-Crauste et al., Elowitz and Leibler, and Fujita et al.
+best ends. They rest on the costs along 1,750 complete searches on the published models of Brannmark
+et al., Crauste et al., Elowitz and Leibler, and Fujita et al.
 """
 
 LAST = len(RUNGS) - 1  # the last rung
@@ -57,10 +57,11 @@ PARTS = (0.5, 1.0)
 """Central parts of the ranges from which starts take points, in turns.
 
 Bounds of rates often span ten decades or more, and most points near them are extreme: reactions
-that never happen, or that are over at once. From the middle half a start on the published models of
-Brannmark et al. and of Elowitz and Leibler ends near the best optimum two to three times as often,
-and takes less time; on that of Fujita et al. as often, on that of Crauste et al., whose best values
-lie at bounds, half as often."""
+that never happen, or that are over at once. On the published models of Brannmark et al. and of
+Elowitz and Leibler, a start from the middle half takes less time. It ends near the best optimum two
+to three times as often. On that of Fujita et al. it does so as often, and on that of Crauste et
+al., whose best values lie at bounds, half as often.
+"""
 
 DESIGN = 2 * 10**7
 """Number of the design of points for the first start; see :func:`odefit.methods.starts.sample`."""

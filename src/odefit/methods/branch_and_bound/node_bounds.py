@@ -43,8 +43,8 @@ class NodeBounds:
     """Bounds of B nodes by their enclosed residuals.
 
     `norm` bounds the residual norm over each box from below, shape (B,). `lower` and `upper` are
-    corners, shape (B, n), of the part of each box where the norm can be at most the radius, in
-    units of the box: within [-1, 1], with lower above upper if there is no such part.
+    corners, shape (B, n), of the part of each box where the norm can be at most the radius. They
+    are in units of the box, within [-1, 1], with lower above upper if there is no such part.
     `nonlinearity` holds the share of each direction in the nonlinear terms of all residuals, shape
     (B, n). A residual is `enclosed` if its remainder is finite, shape (B, R); the other remainders
     are zero.

@@ -27,8 +27,9 @@ class Check:
     count
         The number of residuals.
     statistic
-        Chi-square; the correlation of neighbours in time and half of that of second neighbours; the
-        statistic of Jarque and Bera; or minus the logarithm of the p-value of the largest residual.
+        The statistic of a test: chi-square, that of Jarque and Bera, or minus the logarithm of the
+        p-value of the largest residual. For a pattern it is the correlation of neighbours in time
+        plus a part of that of second neighbours.
     p
         The probability that noise alone makes any of the tests as significant.
     """

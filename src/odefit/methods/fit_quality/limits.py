@@ -29,7 +29,8 @@ chance in any number of fits."""
 
 MAX_NOISE_RATIO = 2.0
 """Ratio of the root mean square residual to the given noise up to which the status accepts
-residuals as noise: a given noise is often too small, and large data show that beyond all chance."""
+residuals as noise. A given noise is often too small, and large data show that beyond all chance.
+"""
 
 # Residuals relative to a noise estimated from the data -------------------------------------------
 
@@ -50,8 +51,9 @@ SEARCH_POINTS = 100
 the noise, whose estimate needs many values."""
 
 STATUS_POINTS = 16
-"""Number of times of a series below which the status does not rest on an estimate of its noise: the
-limits of the status are far from the noise, so that fewer times suffice than for the search."""
+"""Number of times of a series below which the status does not rest on an estimate of its noise. The
+limits of the status are far from the noise, so that fewer times suffice than for the search.
+"""
 
 MAX_NOISE = 0.3
 """Ratio of the noise of a series to the spread of its values above which its signal is not
@@ -76,8 +78,9 @@ takes up to a hundred times as long."""
 
 MIN_PATTERN_CHANCE_ESTIMATED = 0.2
 """Probability of slow parts by noise below which residuals count as a pattern if the noise is
-estimated from the data: their size is then weaker evidence, and a worse optimum may have hardly
-larger ones."""
+estimated from the data. Their size is then weaker evidence, and a worse optimum may have hardly
+larger ones.
+"""
 
 MIN_POINTS_FOR_PATTERN = 100
 """Number of residuals of a series below which no pattern is sought: a few residuals of pure noise
@@ -106,9 +109,10 @@ MIN_SPARE = 3
 """Number of other values, beyond the number of unknowns, that must support the model."""
 
 MIN_IN_RUNS, MAX_IN_RUNS = 6, 0.5
-"""Number and share of outliers next to another one on the same side of the curve above which they
-are a part of the data that the model misses: of 15 % of the values at random, 14 % have such a
-neighbour."""
+"""Number and share of outliers with another one next to them, on the same side of the curve, above
+which the model misses a part of the data. If 15 % of the values are outliers at random, 14 % of
+these have such a neighbour.
+"""
 
 
 def most_chi_square(freedom: float, sigmas: float = SEARCH_SIGMAS) -> float:

@@ -1,10 +1,10 @@
 """Outliers: values that are further from the model than noise explains, in robust and plain fits.
 
 With a robust loss they are read off the answer. If a plain fit leaves more than the given noise, a
-fit with Student's loss from the same point shows whether a few values are the cause: those far from
-the robust fit, if the noise explains all others. Residuals of the plain fit would not suffice, as
-outliers mask each other by pulling the model towards themselves (P. J. Rousseeuw and A. M. Leroy,
-Robust Regression and Outlier Detection, 1987).
+fit with Student's loss from the same point shows whether a few values are the cause. They are those
+far from the robust fit, if the noise explains all others. Residuals of the plain fit would not
+suffice, as outliers mask each other by pulling the model towards themselves (P. J. Rousseeuw and A.
+M. Leroy, Robust Regression and Outlier Detection, 1987).
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ OPTIMALITY_TOLERANCE = 1e-10  # relative to the largest product of a column and 
 def lasso(columns: Array, right: Array, low: Array, high: Array, thresholds: Array) -> Array:
     """Minimise |columns y - right|^2 / 2 + thresholds |y| within bounds.
 
-    This is an active set method: components at zero or at a bound are held while the others move to
-    their minimum, or until one of them reaches zero or a bound; then the component with the largest
+    This is an active set method. Components at zero or at a bound are held while the others move to
+    their minimum, or until one of them reaches zero or a bound. Then the component with the largest
     gain is released. The answer is exact, even if columns are nearly dependent, as integrated terms
     are. Thresholds are at least 0.
     """

@@ -1,7 +1,7 @@
 """Curves on a grid as sums of products: a function of the unknowns times a function of time.
 
 If the equations are recorded over this algebra, quantities that do not depend on unknowns are
-computed once, also under integrals: a match evaluates the criterion many times on the same curves.
+computed once, also under integrals. A match evaluates the criterion many times on the same curves.
 Products of two sums are not expanded, as that would lose digits if cancellation makes each of them
 small. Derivatives of recorded quantities are recorded as well, so that a search evaluates values
 and derivatives alike.
@@ -76,9 +76,9 @@ Value = Array | np.float64
 class Node:
     """A recorded quantity: a number, a curve, or an operation on other quantities.
 
-    The `operation` is "known", "unknown", "integral" or one of :data:`OPERATIONS`; `value` is None
-    if the quantity depends on any of the `unknowns`, which are given by their bits; `varies` if it
-    depends on time; `number` counts the quantities recorded before.
+    The `operation` is "known", "unknown", "integral" or one of :data:`OPERATIONS`. `value` is None
+    if the quantity depends on any of the `unknowns`, which are given by their bits. `varies` is
+    true if it depends on time. `number` counts the quantities recorded before.
     """
 
     __slots__ = ("arguments", "number", "operation", "unknowns", "value", "varies")

@@ -7,9 +7,10 @@ L. Kaufman, A variable projection method for solving separable nonlinear least s
 
 Penalties on linear unknowns are part of the criterion. A penalty on squares adds rows to the linear
 problem. A penalty on magnitudes has no rows of its own, but at the minimum over the linear unknowns
-it has the gradient of weighted squares with the weights t/|y|, which lie above it (J. Fan and R.
-Li, Variable selection via nonconcave penalized likelihood and its oracle properties, 2001): with
-these as rows, the model of variable projection has the exact gradient of the penalised criterion.
+it has the gradient of weighted squares. These squares, with the weights t/|y|, lie above it (J. Fan
+and R. Li, Variable selection via nonconcave penalized likelihood and its oracle properties, 2001):
+with these as rows, the model of variable projection has the exact gradient of the penalised
+criterion.
 """
 
 from __future__ import annotations
@@ -295,10 +296,11 @@ def solve_linear(
 ) -> tuple[Array, Array, tuple[int, ...]]:
     """Minimise |columns y + constant|^2 / 2 with the penalty, within bounds.
 
-    Returns the minimum y, shape (k,); an orthonormal basis, shape (rows, r), of the span of those
-    columns whose y is not held at a bound or at zero; and the indices of columns that the others
-    can replace, or that are zero. With a penalty, its :meth:`PenaltyWeights.row_weights` are a
-    diagonal below the columns, and the basis has the shape (rows + k, r).
+    Returns the minimum y, shape (k,), and an orthonormal basis, shape (rows, r). It spans those
+    columns whose y is not held at a bound or at zero. The third value has the indices of columns
+    that the others can replace, or that are zero. With a penalty, its
+    :meth:`PenaltyWeights.row_weights` are a diagonal below the columns, and the basis has the shape
+    (rows + k, r).
     """
     norms = column_norms(columns)
     units = norms if norms.all() else np.where(norms > 0, norms, 1.0)

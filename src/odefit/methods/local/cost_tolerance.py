@@ -135,8 +135,8 @@ class CostTolerance:
     def chance_of_better(self, starts: Sequence[Start], alike: Sequence[Start] = ()) -> float:
         """Estimate the probability that one more start ends lower than all so far.
 
-        By Good and Turing, the probability of a cost not yet seen is the share of those seen once;
-        any cost of a converged start, the new one included, may be the lowest (I. J. Good, The
+        By Good and Turing, the probability of a cost not yet seen is the share of those seen once.
+        Any cost of a converged start, the new one included, may be the lowest (I. J. Good, The
         population frequencies of species and the estimation of population parameters, 1953). The
         starts in `alike`, at the lowest cost, count as one, even if they stopped before it.
         """

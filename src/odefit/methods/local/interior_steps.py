@@ -147,8 +147,8 @@ class InteriorModel:
     def step(self, radius: float) -> Array:
         """Return a step within the radius, strictly between the bounds.
 
-        If the step to the minimum in the plane crosses a bound, the best of three steps is taken:
-        that step cut off, its reflection at the bound, and the step along the gradient.
+        If the step to the minimum in the plane crosses a bound, the best of three steps is taken.
+        They are that step cut off, its reflection at the bound, and the step along the gradient.
         """
         straight = self._minimum(radius)
         d = self._root * straight

@@ -30,7 +30,8 @@ SHORTER = 0.5  # ratio of the lengths of two failed steps up to which their slop
 
 SAME_SLOPE = 0.6
 """Ratio of the slopes at the ends of the shorter and the longer failed step above which a kink lies
-between them: the slope of a smooth cost falls with the length."""
+between them. The slope of a smooth cost falls with the length.
+"""
 
 MOST_PIECES = 6  # largest number of pieces whose models are combined
 

@@ -102,10 +102,10 @@ class BoundedModel(ABC):
     def step(self, radius: float) -> Array:
         """Return the step to the minimum of the model within the radius and the bounds.
 
-        Active set method: components that would leave their intervals stop at the bounds, the rest
-        is computed again, and a component is released if the model then falls on the way back. Each
-        change needs a decomposition. With many components, all on a wrong side soon change at once
-        (block pivoting; J. Kim and H. Park, SIAM J. Sci. Comput. 33, 2011, 3261).
+        In this active set method, components that would leave their intervals stop at the bounds,
+        and the rest is computed again. A component is released if the model then falls on the way
+        back. Each change needs a decomposition. With many components, all on a wrong side soon
+        change at once (block pivoting; J. Kim and H. Park, SIAM J. Sci. Comput. 33, 2011, 3261).
         """
         if self._whole is not None and self._whole[1] <= radius:
             self._last = (self._free, self._solver(self._free), 0.0)

@@ -1,8 +1,8 @@
 """Bounded trust-region Gauss-Newton (Fisher scoring) for likelihoods of Gaussian form.
 
 Levenberg-Marquardt steps in More's formulation (J. J. More, The Levenberg-Marquardt algorithm,
-1978): the damping follows from the trust radius, and columns are scaled by their largest norm so
-far, so that the units of the unknowns do not matter. The steps, which respect the bounds, are in
+1978): the damping follows from the trust radius. Columns are scaled by their largest norm so far,
+so that the units of the unknowns do not matter. The steps, which respect the bounds, are in
 :mod:`odefit.methods.local.quadratic_models`.
 
 In a narrow curved valley a straight step is short. Once the iteration has revealed such a valley,

@@ -12,7 +12,7 @@ large-scale dynamic models based on relative measurements, 2020).
 
 At the inner optimum the derivative with respect to the eliminated unknowns is zero. So the gradient
 of the reduced cost is that of the full cost with respect to the others. The Gauss-Newton (Fisher)
-matrix of the reduced problem is the Schur complement of the full one: from the Jacobian with
+matrix of the reduced problem is the Schur complement of the full one. From the Jacobian with
 respect to the others, the span of the eliminated unknowns is projected out (L. Kaufman, A variable
 projection method for solving separable nonlinear least squares problems, 1975). An unknown at a
 bound spans nothing.
@@ -75,7 +75,7 @@ class ObservationOptimum:
     The residuals are (A y + b) / s, where s is known up to a factor shared by all measurements of a
     group. Unknown factors under a logarithm have logarithms as coordinates. With an unknown unit, a
     factor of values and noise, the residuals are (b - u d) / s, with the measurements d and the
-    reciprocal u of the unit; the sum of log s then has a term - log u.
+    reciprocal u of the unit. The sum of log s then has a term - log u.
     """
 
     def __init__(self, problem: Problem, unknowns: ObservationUnknowns) -> None:

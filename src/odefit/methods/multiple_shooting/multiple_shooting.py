@@ -72,10 +72,10 @@ class History:
     def table(self) -> pd.DataFrame:
         """Return a table with a row for each iteration.
 
-        Columns: ``objective`` of the discontinuous trajectory, ``gap`` (its largest discontinuity,
-        relative to the sizes of the states), ``level`` (natural level function: length of the full
-        step), ``damping`` (the fraction of it that was taken), ``undetermined`` (number of
-        undetermined directions), and the unknowns.
+        Columns are ``objective`` of the discontinuous trajectory and ``gap``, its largest
+        discontinuity relative to the sizes of the states. ``level`` is the natural level function
+        (length of the full step), ``damping`` the fraction of it that was taken, and
+        ``undetermined`` the number of undetermined directions. The unknowns follow.
         """
         require("pandas")
         import pandas as pd
@@ -143,15 +143,15 @@ class MultipleShooting(Method):
     ----------
     nodes
         Number of shooting nodes of each experiment, including the one at its t0, spread evenly over
-        its data times; or their times (by name of the experiment, if there are several). None for
-        as many as the data support. 1 is the initial value approach.
+        its data times. Or the times of the nodes (by name of the experiment, if there are several).
+        None for as many as the data support. 1 is the initial value approach.
     integrator
         Engine that integrates the intervals: ``"auto"`` recognises stiffness,
         ``"local-linearization"`` is the paper's.
     states
-        Start values of the nodes: on a trajectory ``"relaxed"`` from the data towards the
-        equations; at the ``"data"``, with unmeasured states at their initial values; or on a
-        ``"simulation"`` from the unknowns' start values.
+        Start values of the nodes. They are on a trajectory ``"relaxed"`` from the data towards the
+        equations, or on a ``"simulation"`` from the unknowns' start values. With ``"data"`` they
+        are the data, and unmeasured states have their initial values.
     start
         Values of unknowns by name to start from, such as those of another method's result.
     constraints

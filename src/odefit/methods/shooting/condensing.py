@@ -1,10 +1,10 @@
 """Condensing: the linearised problem without its inner nodes (section 2.3).
 
-The backward recursion (12) multiplies the Wronskians of all intervals; along an unstable trajectory
+The backward recursion (12) multiplies the Wronskians of all intervals. Along an unstable trajectory
 of many Lyapunov times the product overflows every number format, and the forward recursion (14)
 amplifies rounding as much. Here inner nodes are eliminated as well, but in pairs of neighbouring
 intervals, by orthogonal transformations (S. J. Wright, Stable parallel algorithms for two-point
-boundary value problems, 1992): decaying modes come from the left, growing ones from the right, so
+boundary value problems, 1992). Decaying modes come from the left, growing ones from the right, so
 every coefficient remains bounded if the boundary value problem is well posed. All pairs of a level
 are eliminated at once; K nodes take log2 K levels, and work in proportion to K.
 """
@@ -161,9 +161,10 @@ class CondensedRightHandSides:
 class CondensedProblem:
     """The linearised problem without its inner nodes (13).
 
-    With I intervals that end at a node, N values of a node, n unknowns and r residuals, the
-    derivatives of the ends of intervals with respect to the node at their start and to the unknowns
-    have the shapes (I, N, N) and (I, N, n), those of the residuals (r, N) and (r, n).
+    There are I intervals that end at a node, N values of a node, n unknowns and r residuals.
+    Derivatives are taken with respect to the node at the start of an interval and to the unknowns.
+    Those of the ends of intervals have the shapes (I, N, N) and (I, N, n), those of the residuals
+    (r, N) and (r, n).
 
     `conditions`, shape (pairs, N, 2 N + n), are the equations between the nodes of each kept pair:
     coefficients of the left node, the right node, and the unknowns. `rows`, (pairs, k, 2 N + n),

@@ -1,8 +1,8 @@
 """The linearised problem (8) at a point, which can be solved for any values of F.
 
 The condensed problem (13) is least squares under linear equations and bounds. The generalised
-inverse of (9) to (11) is that of the problem without inner nodes: equations are solved by their
-singular values, the directions that they leave free enter the least squares rows, and directions
+inverse of (9) to (11) is that of the problem without inner nodes. Equations are solved by their
+singular values, and the directions that they leave free enter the least squares rows. Directions
 that neither determines do not change.
 """
 

@@ -87,7 +87,7 @@ def typical_sizes(
     """Return typical sizes of coordinates, shape (n,).
 
     They are the magnitudes of the coordinates, but at least a `part` of the range of starts and of
-    the coordinates `first`, at which the search began; logarithmic coordinates have the size 1. The
+    the coordinates `first`, at which the search began. Logarithmic coordinates have the size 1. The
     size of an initial value is at least that part of its state's size, as it may be zero.
     """
     middle = np.array([abs(float(r.at(np.array(0.5)))) for r in ranges(shooting.problem)])

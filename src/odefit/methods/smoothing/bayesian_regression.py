@@ -118,8 +118,8 @@ class OrthogonalisedData:
     def posterior(self, decay: Array) -> Expansion:
         """Return the posterior of the coefficients under a prior with its most likely variance.
 
-        The prior is diagonal in the basis: all numbers come from singular values of the design with
-        scaled columns, which are accurate to rounding; the matrix of a kernel would lose half the
+        The prior is diagonal in the basis. All numbers come from singular values of the design with
+        scaled columns, which are accurate to rounding. The matrix of a kernel would lose half the
         digits.
         """
         u, s, vt = np.linalg.svd(self.triangle * decay, full_matrices=True)
@@ -181,12 +181,12 @@ class GaussianProcess(SeriesSmoother):
     """Bayesian regression on an analytic function, for noisy data and for exact ones.
 
     The prior is a Gaussian process sum_j c_j T_j(t) over Chebyshev polynomials with independent
-    coefficients whose standard deviations decay like those of analytic functions: like rho^j for
-    functions with singularities at a finite distance, or like p^j / j! for those without, such as
-    exponentials and oscillations. Solutions of smooth ODEs are analytic; the marginal likelihood
-    determines the rate of decay, the family, and the amount of noise in the data. A stationary
-    kernel, such as the squared exponential one, carries less information on derivatives, whose
-    errors it magnifies near the ends of the interval.
+    coefficients. Their standard deviations decay like those of analytic functions: like rho^j for
+    functions with singularities at a finite distance, or like p^j / j! for those without.
+    Exponentials and oscillations have none. Solutions of smooth ODEs are analytic; the marginal
+    likelihood determines the rate of decay, the family, and the amount of noise in the data. A
+    stationary kernel, such as the squared exponential one, carries less information on derivatives,
+    whose errors it magnifies near the ends of the interval.
     """
 
     name: ClassVar[str] = "Gaussian process"

@@ -24,8 +24,8 @@ NORMAL_MEDIAN = 0.6744897501960817  # median of the magnitude of a standard norm
 def noise_level(times: Array, values: Array) -> float:
     """Return a robust estimate of the standard deviation of the noise of a series.
 
-    It is the smallest of three estimates, all of which treat an unresolved signal as noise:
-    differences of rising order, the residuals of a polynomial, and those of a rational function.
+    It is the smallest of three estimates: by differences of rising order, the residuals of a
+    polynomial, and those of a rational function. All of them treat an unresolved signal as noise.
     For smooth data without noise it is of the size of rounding errors, and never below them.
 
     Parameters

@@ -186,8 +186,8 @@ def solve_locally(
 
     Local solvers that ship with CasADi run in the kept process of this thread. All others run here,
     and so do problems that cannot be pickled, or all if no process can be started. The answer is
-    ``FAILED`` without a point if the process died, and ``LIMIT`` with the last iterate, or the
-    start, if it had to be stopped `grace` seconds after the time limit or after ``limits.stop``.
+    ``FAILED`` without a point if the process died. It is ``LIMIT`` with the last iterate, or the
+    start, if the process was stopped `grace` seconds after the time limit or ``limits.stop``.
     """
     if not _runs_in_kept_process(solver):
         return solver.solve(instance, limits)

@@ -24,8 +24,9 @@ FEASIBILITY_TOLERANCE = 1e-5
 
 
 SLACK_TOLERANCE = 1e-6
-"""Violation of a soft constraint up to which no penalty is charged: solvers accept as much as
-feasible in the other formulations, and P = 1e5 times their rounding errors is not small."""
+"""Violation of a soft constraint up to which no penalty is charged. Solvers accept as much as
+feasible in the other formulations, and P = 1e5 times their rounding errors is not small.
+"""
 
 
 LEAST_SECONDS = 0.01

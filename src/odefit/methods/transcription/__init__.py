@@ -1,7 +1,7 @@
 """Direct transcription: discretise all equations, and give a nonlinear program to a solver.
 
 In the order of the paper (M. Fernandez de Dios et al., Parameter estimation in ODEs: assessing the
-potential of local and global solvers): schemes and meshes (section 2.1), formulations (2.2),
+potential of local and global solvers). It has schemes and meshes (section 2.1), formulations (2.2),
 solvers (3.2), and the method that puts them together.
 """
 

@@ -65,9 +65,9 @@ class Transcription(Method):
     solver
         By name (``"ipopt"``, ``"scip"``, ...) or an object such as ``Ipopt(tolerance=1e-10)``.
     states
-        Initial guess of the states: interpolated ``"data"`` (except a first start given by the
-        user, which begins with its simulation), a ``"simulation"`` with the start values of the
-        unknowns (data if it fails), or ``"zero"``.
+        Initial guess of the states: interpolated ``"data"``, a ``"simulation"`` with the start
+        values of the unknowns (data if it fails), or ``"zero"``. With ``"data"``, a first start
+        given by the user begins with its simulation.
     start
         Start values of unknowns by name, such as those of another method's result. Names other than
         unknowns are ignored; unknowns without a value have the problem's guess.

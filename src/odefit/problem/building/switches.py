@@ -2,8 +2,8 @@
 
 The equations of a model may say ``piecewise(a, t < t_off, b)``. An integrator that steps across
 t_off loses its order; one that stops there does not. So each comparison that is linear in time,
-with parameters and constants otherwise, becomes a constant that an event sets at the exact time;
-comparisons of parameters and constants alone become constant from the start. The remaining
+with parameters and constants otherwise, becomes a constant that an event sets at the exact time.
+Comparisons of parameters and constants alone become constant from the start. The remaining
 equations are smooth between events, for all engines and methods. Comparisons of states, of inputs,
 or of the time in any other form stay unchanged.
 

@@ -50,10 +50,10 @@ def read_table(
 ) -> dict[str, Array] | None:
     """Return the columns of a table, with NaN for empty and mistaken cells; None without a file.
 
-    It is a sheet of a workbook, or a CSV file: UTF-8 with or without a byte order mark; columns
-    separated by comma, semicolon or tab; decimal points, or commas if no other comma occurs. A
-    first row has the names of the columns; empty rows, and lines above the names that begin with
-    ``#``, are skipped.
+    It is a sheet of a workbook, or a CSV file in UTF-8 with or without a byte order mark. Columns
+    are separated by comma, semicolon or tab. Decimal points are allowed, and commas if no other
+    comma occurs. A first row has the names of the columns; empty rows, and lines above the names
+    that begin with ``#``, are skipped.
 
     A text in one of the `used` columns is a mistake; other columns with texts are returned empty.
     Every row needs a value in the column `time`, which may hold dates.
@@ -219,7 +219,7 @@ def _rows(text: str, label: str, issues: Issues) -> _Rows | None:
             f"{label}, row {begin}",
             f"no number in {counted(len(texts), 'row')} below the names, "
             f"{shown(', '.join(cell for row in texts for cell in row))}; if these are the units, "
-            "write them into the names, and remove what stands between names and numbers",
+            "write them into the names, and remove the rows between names and numbers",
         )
         return None
     if again:

@@ -94,7 +94,7 @@ def _too_large(content: bytes) -> str:
                 if name.startswith("xl/worksheets/") and _area(parts.read(name)) > MAX_CELLS:
                     return (
                         f"has a sheet of more than {MAX_CELLS:,} cells between its "
-                        "first and last one; remove what stands far from the table, or "
+                        "first and last one; remove entries far from the table, or "
                         "save it as CSV"
                     )
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError) as error:

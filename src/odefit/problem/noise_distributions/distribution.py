@@ -3,7 +3,7 @@
 Each measurement contributes a *deviance residual* r, half of whose square is its negative
 log-density, up to terms without predictions (P. McCullagh and J. A. Nelder, Generalized Linear
 Models, 1989, section 2.4). With the derivative of r by the prediction, a sum of these half squares
-is a nonlinear least squares problem: its gradient is exact, and its Gauss-Newton matrix is positive
+is a nonlinear least squares problem. Its gradient is exact, and its Gauss-Newton matrix is positive
 even where the true second derivative is negative, as for an outlier.
 
 Standard errors come instead from the Fisher information, the expectation of the second derivatives,

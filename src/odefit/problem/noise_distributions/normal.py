@@ -1,7 +1,7 @@
 """The normal distribution, also censored beyond limits.
 
 Censored values: S. L. Beal, Ways to fit a PK model with some data below the quantification limit,
-2001, method M3: a value below the limit L contributes the probability of being there, log Phi((L -
+2001, method M3. A value below the limit L contributes the probability of being there, log Phi((L -
 f) / sd), with prediction f and the normal distribution function Phi.
 """
 

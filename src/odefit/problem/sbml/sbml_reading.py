@@ -57,11 +57,11 @@ def read_sbml(path_or_text: str | os.PathLike[str]) -> SbmlModel:
     Raises
     ------
     InputError
-        The file cannot be read, or the model has a feature that odefit lacks: delays of expressions
-        that depend on their own past, reactions without a kinetic law, algebraic rules of an index
-        above 1, functions without equivalent, packages that change its meaning. There is a message
-        for each, with the element, its line and the reason. Or the package python-libsbml is
-        missing.
+        The file cannot be read, or the model has a feature that odefit lacks. These are delays of
+        expressions that depend on their own past, and reactions without a kinetic law. Others are
+        algebraic rules of an index above 1, functions without equivalent, and packages that change
+        its meaning. There is a message for each, with the element, its line and the reason. Or the
+        package python-libsbml is missing.
     """
     document, model, source = open_model(path_or_text)
     issues = Issues(source)

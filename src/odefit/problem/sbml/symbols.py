@@ -62,7 +62,7 @@ class Reading:
     taken: set[str] = field(default_factory=set)  # names that are used here
     renamed: dict[str, str] = field(default_factory=dict)  # names here by identifier
     rates_asked: set[str] = field(default_factory=set)  # names in rateOf
-    # What is delayed and by how much, by what stands for it, and the element where it is
+    # The delayed expression with its delay, and its element, by the name that replaces it
     delays: dict[str, tuple[Term, Term]] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     histories: dict[str, Term] = field(default_factory=dict)  # of states before the start, in time

@@ -84,7 +84,7 @@ class _Writer:
         unit = "d" if c.time in c.dated else unit_of_time(c.named.get(c.time, c.time))
         lines = [
             f"# A first problem file for {self.data}, written by odefit new.",
-            "# It runs as it is, but the equations are a PLACEHOLDER: replace what is marked so.",
+            "# It runs as it is, but the equations are a PLACEHOLDER: replace the marked parts.",
             "format = 1",
             f"name = {_quoted(self.name)}",
         ]

@@ -25,8 +25,8 @@ def known_keys(
     """Return `raw` without unknown keys, which are reported.
 
     An obviously misspelt key is taken for the right one, so that the right one is not reported as
-    missing; so is a key of other programs, for which `words` has ours. For any other, `hint` may
-    say what to write instead.
+    missing. So is a key of other programs, for which `words` has odefit's. For any other, `hint`
+    may say what to write instead.
     """
     known_part = {key: value for key, value in raw.items() if key in known}
     unknown = [(key, value) for key, value in raw.items() if key not in known]

@@ -52,7 +52,7 @@ def load_scenarios(
 
     A file in TOML describes one scenario by the keys of :class:`Scenario`, or several as tables
     ``[[scenario]]``. A table, in CSV or in a workbook, has the times of a scenario, its inputs,
-    constants (covariates) in columns of one value, and dose records; a column such as ID separates
+    constants (covariates) in columns of one value, and dose records. A column such as ID separates
     several scenarios. Its columns of observables are measurements. `times`, by the name of an
     experiment, replace those in the file.
 

@@ -75,7 +75,7 @@ def idle_states(problem: Problem) -> frozenset[str]:
     """Return the states that influence no measurement.
 
     None is idle in a problem with algebraic equations, with a steady state or with events that
-    repeat until all states are periodic: each state then takes part in a condition on the whole.
+    repeat until all states are periodic. Each state then takes part in a condition on the whole.
     """
     conditions = problem.conditions
     whole = (

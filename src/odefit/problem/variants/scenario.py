@@ -41,8 +41,8 @@ class Scenario:
         Its events instead of those of the experiment; None keeps these.
     doses
         Its doses instead of the events of the experiment: mappings with the keys ``time`` (or
-        ``times``), ``amount``, ``into`` (a state) and, as far as they apply, ``duration`` or
-        ``rate`` of an infusion, ``every`` and ``count`` of repeated doses.
+        ``times``), ``amount`` and ``into`` (a state). An infusion also has ``duration`` or
+        ``rate``, and repeated doses have ``every`` and ``count``.
     dosing
         The action of dose records, a :class:`odefit.Doses` or a mapping of its fields.
     times

@@ -1,6 +1,6 @@
 """Typical sizes of states and unknowns, from the data and the dimensions of the equations.
 
-The terms of each equation of motion should be as large as the state over the time scale, summands
+The terms of each equation of motion should be as large as the state over the time scale. Summands
 should be similar, and measured states should have the size of their data. In logarithms these
 conditions are linear equations, solved by least squares. Bounds and priors decide what they leave
 open, and then the size of the data and the time scale. A problem in other units gets the same sizes

@@ -76,14 +76,15 @@ def ranges(problem: Problem) -> list[Range]:
 
     The ranges respect the bounds. A range that spans more than :data:`MAX_UNIFORM_DECADES`, or
     begins at zero, is sampled on a logarithmic scale. A missing or zero bound is replaced by one
-    suggested by data and equations: a parameter of the equations of motion has the size that its
-    unit and the sizes of states and time scale give it (see :mod:`odefit.problem.variants.sizes`),
-    a rate between a tenth of 1/(time span) and ten times 1/(shortest sampling interval); initial
-    values, and parameters that do not occur in the right-hand sides (scales, offsets), have the
-    size of the data, as far as that is in their unit; initial values that are measured are close to
-    the measurement. A parameter E in an exponent, as in A*exp(-E/(R*T)), is uniform, and A follows
-    it: their product has the size of a rate. E is uniform in k*exp(-E/R*(1/T - 1/Tref)), too. The
-    logarithm of a quantity, such as lKa in exp(lKa)*x or 10^lKa*x, has the range of that quantity.
+    suggested by data and equations. A parameter of the equations of motion has the size that its
+    unit and the sizes of states and time scale give it (see :mod:`odefit.problem.variants.sizes`).
+    A rate lies between a tenth of 1/(time span) and ten times 1/(shortest sampling interval).
+    Initial values, and parameters that do not occur in the right-hand sides (scales, offsets), have
+    the size of the data, as far as that is in their unit. Initial values that are measured are
+    close to the measurement. A parameter E in an exponent, as in A*exp(-E/(R*T)), is uniform, and A
+    follows it: their product has the size of a rate. E is uniform in k*exp(-E/R*(1/T - 1/Tref)),
+    too. The logarithm of a quantity, such as lKa in exp(lKa)*x or 10^lKa*x, has the range of that
+    quantity.
     """
     return _Ranges(problem).all()
 

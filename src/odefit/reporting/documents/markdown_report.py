@@ -176,7 +176,7 @@ def _lines(result: ResultData, date: str) -> Iterator[str]:
         yield "## Please note\n"
         yield from _bullets(warnings)
     if result.solutions:
-        yield "## What is known of this answer\n"
+        yield "## What is known about this answer\n"
         yield from _bullets(f"{f.title}: {f.sentence}" for f in findings(result))
         if result.assessment.region is not None:
             rows = region_rows(result.assessment.region)

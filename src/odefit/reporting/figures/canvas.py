@@ -18,8 +18,8 @@ from odefit.common.errors import InputError
 from odefit.reporting.figures import style
 
 Width: TypeAlias = Literal["single", "double"] | str | float
-"""A width in inches, or text with a unit ("8.5 cm", "89 mm", "3.5 in"), or "single" (89 mm) or
-"double" (183 mm) for one or two columns of a journal.
+"""A width in inches, or text with a unit ("8.5 cm", "89 mm", "3.5 in"). "single" (89 mm) and
+"double" (183 mm) are one and two columns of a journal.
 """
 
 COLUMNS = {"single": "89 mm", "double": "183 mm"}

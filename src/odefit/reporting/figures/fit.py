@@ -166,7 +166,7 @@ def _share(panels: Sequence[Axes], curves: Sequence[Curve]) -> None:
 
 
 def legend_handles(curves: Sequence[Curve], level: float) -> list[Artist]:
-    """Return the entries of the legend for what some curves show."""
+    """Return the entries of the legend for some kinds of curves."""
     point: dict[str, Any] = {"linestyle": "none", "markersize": 3.8, "color": style.DATA}
     handles: list[Artist] = []
     if any(len(c.times) for c in curves):

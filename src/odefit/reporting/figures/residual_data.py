@@ -29,12 +29,12 @@ FEW = 20
 class Residuals:
     """The residuals of one observable in one experiment, shape (n,).
 
-    `values` are measured minus modelled, in standard deviations where these are known: deviance
-    residuals of counts and of losses, differences of logarithms of log-normal noise, innovations of
-    noise that is correlated in time. `normal` are quantile residuals, standard normal if model and
-    noise are right; without known noise they are scaled by the residuals' standard deviation.
-    `censored` is 1 where the true value is below, and -1 where it is above, the limit in
-    `measured`. `plain` is true if both kinds of residuals differ only in scale.
+    `values` are measured minus modelled, in standard deviations where these are known. They are
+    deviance residuals for counts and losses, differences of logarithms for log-normal noise, and
+    innovations for noise that is correlated in time. `normal` are quantile residuals, standard
+    normal if model and noise are right; without known noise they are scaled by the residuals'
+    standard deviation. `censored` is 1 where the true value is below, and -1 where it is above, the
+    limit in `measured`. `plain` is true if both kinds of residuals differ only in scale.
     """
 
     experiment: str

@@ -225,7 +225,7 @@ def conserved_lines(problem: Problem) -> Iterator[str]:
     changed = {name for c in problem.conditions for assign in c.assignments for name in assign}
     for text, names in sums:
         between = ", but for events" if names & changed else ""
-        yield f"{text} stays what it is at t0{between}"
+        yield f"{text} keeps its value at t0{between}"
 
 
 def initial_lines(problem: Problem) -> Iterator[str]:

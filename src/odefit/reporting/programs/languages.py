@@ -225,7 +225,7 @@ def julia_tables(model: StandAlone) -> dict[str, str]:
     runs = model.runs
 
     def dollars(text: str) -> str:
-        return text.replace("$", r"\$")  # Julia interpolates what follows
+        return text.replace("$", r"\$")  # Julia interpolates the name after it
 
     return {
         "STATES": _quoted(model.states),

@@ -16,7 +16,8 @@ from odefit.simulation.engines.segments import Segment, places
 
 ABSOLUTE_OVER_RELATIVE = 1e-3
 """Ratio of the absolute to the relative tolerance of all engines but the Taylor method, in units of
-each state's own magnitude: a state that passes through zero does not stop the others."""
+each state's own magnitude. A state that passes through zero does not stop the others.
+"""
 
 
 class Values(NamedTuple):
@@ -117,7 +118,8 @@ class Integration(NamedTuple):
 
 LOST_DIGITS = 1e6
 """Error of the smallest state, in units of the tolerance and of its largest value, above which
-states are integrated in their own units: at a tolerance of 1e-12 six digits remain."""
+states are integrated in their own units. At a tolerance of 1e-12 six digits remain.
+"""
 
 LOST_DIGITS_OF_SEARCHES = 1e9
 """The factor :data:`LOST_DIGITS` while many starts search for the basin of the best solution."""

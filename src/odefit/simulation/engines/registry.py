@@ -39,7 +39,7 @@ Request = tuple[EngineName, float | None]
 EXPLICIT_TOLERANCE = 1e-12
 """Tolerance of the explicit engines, relative and absolute on the largest component.
 
-Accuracy costs them little, so this is well below the needs of fits: between 1e-9 and 1e-12 a step
+Accuracy costs them little, so this is well below the needs of fits. Between 1e-9 and 1e-12 a step
 of the Taylor method grows by a quarter, and the Runge-Kutta method takes twice the steps. Poorly
 determined unknowns need it, since they keep fewer digits of data without noise.
 """

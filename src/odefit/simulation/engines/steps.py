@@ -49,10 +49,10 @@ OPERATIONS_ALONE = 500
 for the states alone."""
 
 OUTPUTS_ALONE = 200
-"""Number of outputs above which that is done for any number of operations: compiling takes as long
-as a
-few dozen evaluations, and an integration of the states alone takes a third to a tenth of the
-time."""
+"""Number of outputs above which that is done for any number of operations. Compiling takes as long
+as a few dozen evaluations, and an integration of the states alone takes a third to a tenth of the
+time.
+"""
 
 
 def usual_steps(segment: Segment, steps: int = USUAL_IMPLICIT_STEPS) -> int:

@@ -1,6 +1,6 @@
 """The fields of sliding motions: Filippov's combinations, written as equations.
 
-If the fields on both sides of a surface g = 0 point at it, the motion stays in it: the right-hand
+If the fields on both sides of a surface g = 0 point at it, the motion stays in it. The right-hand
 side is the combination f = f- + s (f+ - f-) along which g does not change, with a share s from 0 to
 1 (Filippov 1988, chapter 2). An example is a mass held by friction: its velocity rests. Along
 several surfaces at once the shares solve linear equations together.

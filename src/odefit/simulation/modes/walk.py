@@ -1,8 +1,8 @@
 """The course of a motion through a segment, from one mode to the next.
 
-A mode is integrated some time ahead, and its possible ends are checked on the way: a quantity that
-changes its sign, or a share of a sliding motion that leaves the range from 0 to 1. That time is
-located, the sensitivities jump there, and the next mode begins. See
+A mode is integrated some time ahead, and its possible ends are checked on the way. An end is a
+quantity that changes its sign, or a share of a sliding motion that leaves the range from 0 to 1.
+That time is located, the sensitivities jump there, and the next mode begins. See
 :mod:`odefit.simulation.modes.sliding`.
 """
 

@@ -1,11 +1,11 @@
 """Edges of the domain of a right-hand side, at which a root, power, logarithm or 1/x ends.
 
 An edge has an argument, which is zero there. If the argument is a multiple of one state, as in
-``sqrt(2*g*h)`` or ``D/r``, that state is a level that may run out: it is held at zero as long as
-its rate, with its limit at the edge, does not make it positive. Any other argument, as in
-``sqrt(h1 - h2)``, is held at zero only while its own rate there is zero; if it would become
-negative, the integration ends. Roots of ``max(u, 0)`` and ``abs(u)`` have an edge, too, as their
-derivatives are unbounded there; but the motion may cross it.
+``sqrt(2*g*h)`` or ``D/r``, that state is a level that may run out. It is held at zero as long as
+its rate, with its limit at the edge, does not make it positive. Any other argument, as in ``sqrt(h1
+- h2)``, is held at zero only while its own rate there is zero; if it would become negative, the
+integration ends. Roots of ``max(u, 0)`` and ``abs(u)`` have an edge, too, as their derivatives are
+unbounded there; but the motion may cross it.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ from odefit.simulation.propagation.edges import (
 
 SHARES = (1e-3, 1e-2, 0.1)
 """Distances before the time of an engine's failure, relative to the time until then, to which the
-solution is integrated again; a larger one is used if the engine fails before that."""
+solution is integrated again. A larger one is used if the engine fails before that."""
 
 AROUND = 10.0
 """Largest distance between the predicted time of an edge and an engine's failure that the edge may

@@ -140,8 +140,8 @@ def with_rates(
 def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tuple[str, ...]:
     """Return a sentence on states that begin at zero in all experiments and never leave it.
 
-    Under a root or fractional power of a state the equations also allow it to leave: x' = sqrt(x)
-    has the solutions 0 and t^2/4 from zero, so that the user may have meant the second solution.
+    Under a root or fractional power of a state the equations also allow it to leave. From zero x' =
+    sqrt(x) has the solutions 0 and t^2/4, so that the user may have meant the second solution.
     """
     if field.algebraic or not is_steep(field):
         return ()
@@ -280,7 +280,7 @@ def first_step(
     It leads towards the time of the first output; `inputs` gives their values at a time. States
     that only others move, such as the second of two tanks, follow these. Rates may be powers of the
     time since the start, as in t^(b - 1) at t = 0. A failure is returned if the integral of a rate
-    is infinite or nearly infinite, or if an infinite rate is not such a power: engines replace a
+    is infinite or nearly infinite, or if an infinite rate is not such a power. Engines replace a
     base of zero by a small number, and would begin with a large rate.
     """
     zero = np.flatnonzero(now.states == 0.0)

@@ -16,9 +16,9 @@ series, the second ones another.
 
 Let v = sd^2 (1 - c^2) be the variance of a value given the previous one. By Fisher scoring the
 gradient of w^2/2 + log(v)/2, and the information, come from three rows of the Jacobian for each
-value: that of the innovation with respect to the predictions; one of the correlation, (dc + c (dlog
-sd_i - dlog sd_(i-1))) / sqrt(1 - c^2) with the residual -w_i u_(i-1); and one of the variance,
-dlog(v)/sqrt(2) with the residual (1 - w_i^2)/sqrt(2).
+value. The first is that of the innovation with respect to the predictions. That of the correlation
+is (dc + c (dlog sd_i - dlog sd_(i-1))) / sqrt(1 - c^2) with the residual -w_i u_(i-1). That of the
+variance is dlog(v)/sqrt(2) with the residual (1 - w_i^2)/sqrt(2).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Quantile residuals: standard normal under a correct model, for any distribution of noise.
 
 A value whose distribution function is p there has the residual Phi^-1(p). For counts, p is drawn
-between the probabilities of a smaller count and of at most the count; for censored values, it is
+between the probabilities of a smaller count and of at most the count. For censored values, it is
 drawn from the range in which they lie (P. K. Dunn and G. K. Smyth, Randomized quantile residuals,
 Journal of Computational and Graphical Statistics 5, 1996, 236-244).
 """

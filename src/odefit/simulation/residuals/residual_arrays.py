@@ -1,7 +1,7 @@
 """Residuals of all conditions and their Jacobian, observable by observable in whole arrays.
 
 The measurements of an observable in all conditions form one array. An expression is evaluated on it
-once, with its derivatives with respect to the names in it; the chain rule to the unknowns is one
+once, with its derivatives with respect to the names in it. The chain rule to the unknowns is one
 product with the sensitivities of the trajectories. Scales, offsets and noise parameters enter here:
 they are not directions of the integration.
 """
@@ -44,7 +44,7 @@ class AssembledResiduals(NamedTuple):
 
     Without derivatives the Jacobian is zero. `log_sds` is the sum of the logarithms of the standard
     deviations that depend on unknowns (for densities other than the normal one, of their terms in
-    the spread): they are part of the cost. `known_log_sds` is the sum for all others, and the
+    the spread). They are part of the cost. `known_log_sds` is the sum for all others, and the
     normalisation of other densities. `information` has the shape (r, n), and information'
     information is the Fisher matrix; None if the Jacobian's squares are that matrix.
     """

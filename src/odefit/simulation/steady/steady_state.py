@@ -83,7 +83,7 @@ STEPS = 20_000  # limit of the engine's steps for one span
 
 AT_REST = 1e-8
 """Change of the states while the time grows at least tenfold, relative to their sizes, below which
-a trajectory has come to rest; at least ten times the tolerance of the engine."""
+a trajectory has come to rest. It is at least ten times the tolerance of the engine."""
 
 SENSITIVITIES_AT_REST = 1e-6
 """Change of the sensitivities below which they have come to rest, in the same sense; at least a

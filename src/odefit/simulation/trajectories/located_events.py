@@ -122,8 +122,9 @@ faster."""
 
 SEARCHED_TRIGGERED = 50
 """Largest number of triggered events if engines have few steps, as in a search, or the number of
-output times if that is larger: fast switching, which no data show, would take most of the time of a
-search."""
+output times if that is larger. Fast switching, which no data show, would take most of the time of a
+search.
+"""
 
 
 @dataclass

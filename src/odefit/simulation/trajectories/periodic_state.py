@@ -1,7 +1,7 @@
 """The periodic state to which repeated events lead, and its sensitivities.
 
 One period from the states x leads to the states F(x, p). The periodic state is the fixed point x =
-F(x, p), which Newton's method finds with the derivatives M = dF/dx of the trajectory; one step is
+F(x, p), which Newton's method finds with the derivatives M = dF/dx of the trajectory. One step is
 exact if the equations are linear in the states. Repetition approaches it if all eigenvalues of M
 are less than one in magnitude. Derivatives follow from the implicit function theorem: (I - M) dx/dp
 = dF/dp.

@@ -45,9 +45,9 @@ class ExactCount:
     `values` has the number of distinct values of each solved unknown, `distinct` the number of
     solutions that differ in the requested unknowns. `dimension` counts multiplicities: it equals
     `total` unless a solution is multiple. The count is exact for the random point and prime that
-    were drawn. It holds for almost all parameters unless the point lies on a certain hypersurface
-    (a share below D/p of all points, for degree D and prime p) or the prime divides a certain
-    number; neither is excluded by proof, so counts with two seeds are compared.
+    were drawn. It holds for almost all parameters unless the prime divides a certain number or the
+    point lies on a certain hypersurface. That contains a share below D/p of all points, for degree
+    D and prime p. Neither is excluded by proof, so counts with two seeds are compared.
     """
 
     total: int

@@ -1,9 +1,9 @@
 """Monomials as integers in degree reverse lexicographical order.
 
 The exponents ``e_1 ... e_n`` are stored as their sums ``e_1``, ``e_1 + e_2``, ..., with the whole
-sum in the highest bits. A product is then a sum of integers, and of two monomials the greater one
-in the degree reverse lexicographical order (variable 1 being the greatest) is the greater integer:
-the degree decides, then the smaller ``e_n``, then the smaller ``e_(n-1)``, and so on.
+sum in the highest bits. A product is then a sum of integers. Of two monomials the greater one in
+the degree reverse lexicographical order (variable 1 being the greatest) is the greater integer. The
+degree decides, then the smaller ``e_n``, then the smaller ``e_(n-1)``, and so on.
 """
 
 from __future__ import annotations

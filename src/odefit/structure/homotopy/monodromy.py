@@ -54,8 +54,8 @@ TRACKER = TrackerOptions(max_steps=300)
 class GenericSolutions:
     """All solutions at one generic vector of parameters.
 
-    `solutions`, shape (d, n), begins with the random point from which `parameters` were made;
-    `arrivals` counts the paths that arrived at known solutions since the last new one; `expected`
+    `solutions`, shape (d, n), begins with the random point from which `parameters` were made.
+    `arrivals` counts the paths that arrived at known solutions since the last new one. `expected`
     is the number of solutions if it was known in advance.
     """
 

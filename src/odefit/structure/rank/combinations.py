@@ -4,7 +4,7 @@ A function of the unknowns is identifiable, at least locally, if its gradient va
 space of the equations. Candidates are tried exactly, modulo the prime, at several random points:
 pairs and triples of unknowns, then functions that are invariant under the symmetries. A null vector
 that is constant in logarithmic coordinates is a scaling (each unknown is multiplied by its own
-power of a common factor), under which monomials may be invariant; a null vector that is itself
+power of a common factor), under which monomials may be invariant. A null vector that is itself
 constant is a translation, under which linear forms may be invariant.
 """
 

@@ -1,7 +1,7 @@
 """Test whether ranks at given initial values are final, or may rise with higher derivatives.
 
-Around generic states the rank of the outputs' derivatives is final as soon as it stagnates once:
-the gradient of the next derivative is a combination of the previous ones, with coefficients whose
+Around generic states the rank of the outputs' derivatives is final as soon as it stagnates once.
+The gradient of the next derivative is a combination of the previous ones, with coefficients whose
 derivatives along the trajectories exist too (J. F. Ritt's chain argument). Around given values it
 is not final. The outputs of a cascade that starts from rest may begin with t^15, and as long as
 they are zero the rank stagnates.

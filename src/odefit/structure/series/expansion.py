@@ -42,7 +42,7 @@ class Expansion:
     """One experiment, expanded around one time.
 
     The outputs of `program` are the measured observables, the algebraic constraints (terms that are
-    zero at every time), then the parts of the differentials of auxiliary states: `differentials`
+    zero at every time), then the parts of the differentials of auxiliary states. `differentials`
     holds for each its place among the outputs, and the places of its (factor, argument) pairs.
     `unknowns` are named as
     :class:`~odefit.structure.series.differentiated_system.DifferentiatedSystem` names them.

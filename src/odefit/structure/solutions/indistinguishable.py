@@ -4,14 +4,13 @@ Two solutions of a square system are indistinguishable if all derivatives of all
 that no measurement of the outputs can distinguish them. This is an equivalence: the d solutions
 fall into classes of k, which monodromy permutes.
 
-So k can be found without finding all d. Random solutions, the ends of paths from random points,
-fall into a class seen before as soon as there are about the square root of d/k of them (the
-birthday paradox). Such a collision of two solutions in one class is carried to the class of the
-reference point, along a path on which they stay indistinguishable; there it gives a known solution,
-or a new one. If c are known and there is another, a collision gives a new one with probability at
-least 1/(c + 1), as long as solutions are drawn without preference within their class. So after N
-collisions without a new solution, the probability of a missed solution is at most (1 - 1/(c +
-1))^N.
+So k can be found without finding all d. Random solutions are the ends of paths from random points.
+About the square root of d/k of them suffice for two to fall into one class (the birthday paradox).
+Such a collision of two solutions in one class is carried to the class of the reference point, along
+a path on which they stay indistinguishable. There it gives a known solution, or a new one. If c are
+known and there is another, a collision gives a new one with probability at least 1/(c + 1). This
+holds as long as solutions are drawn without preference within their class. So after N collisions
+without a new solution, the probability of a missed solution is at most (1 - 1/(c + 1))^N.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class PenalisedDesign:
     logarithm, computed by differences.
 
     The states of an experiment are mostly measured at the same times, and so are the data sets of a
-    study: the design computed for one is cached for the others.
+    study. The design computed for one is cached for the others.
     """
 
     # normalised times and the weights of the data there, shape (n,)

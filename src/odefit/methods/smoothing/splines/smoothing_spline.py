@@ -182,9 +182,9 @@ class SmoothingSpline(SeriesSmoother):
         useful up to about order.
     size
         Largest number of B-splines, on equal intervals and never more than points: for curves
-        without sudden changes, to the last digit. None for as many as the data require, up to one
-        for each point: for long series, oscillations and noise, with an order of 2 or 3, at a cost
-        proportional to n.
+        without sudden changes, to the last digit. With None there are as many as the data require,
+        up to one for each point. This suits long series, oscillations and noise, with an order of 2
+        or 3, at a cost proportional to n.
     criterion
         The choice of the smoothing parameter: "reml" (restricted maximum likelihood, averaged over
         likely values) or "gcv" (generalised cross-validation). With a `size`, "gcv" sometimes

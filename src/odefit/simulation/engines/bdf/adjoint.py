@@ -2,7 +2,7 @@
 
 An integration of the states is a chain of operations that are linear in the backward differences,
 except for the implicit equations of each step. For the step lengths and orders that were used, its
-derivative is exact: the chain is traversed from its end, each operation transposed, with one
+derivative is exact. The chain is traversed from its end, each operation transposed, with one
 solution of transposed linear equations per step (internal numerical differentiation; H. G. Bock,
 Numerical treatment of inverse problems in chemical reaction kinetics, 1981). Its cost does not
 depend on the number of unknowns.

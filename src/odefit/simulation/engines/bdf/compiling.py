@@ -32,9 +32,9 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
     Only other compiled functions may call it.
 
-    On a new machine the user waits for the compiler. Some code takes seconds to compile: an
-    assignment to a slice, with its message for wrong shapes; and calls of one function with a
-    literal number and with a variable, which compile it twice.
+    On a new machine the user waits for the compiler. Some code takes seconds to compile. An
+    assignment to a slice brings a message for wrong shapes along. Calls of one function with a
+    literal number and with a variable compile it twice.
     """
     compile_function: Callable[[Callable[P, R]], Callable[P, R]] = numba.njit(**INNER)
     return compile_function(function)

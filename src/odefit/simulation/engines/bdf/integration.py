@@ -154,8 +154,8 @@ def integrate(
     the steps. Another thread sets the number `ended` to stop the integration. States and
     sensitivities at the times are written to `out`, shape (k, n), and `out_sensitivities`, shape
     (tiles, k, n * w). Returns the kind of end, its time (counted from `start`), the number of steps
-    (including failed ones), the length of the last step, and a record of the steps, see
-    :mod:`odefit.simulation.engines.bdf.recording`; the record is empty unless requested.
+    (including failed ones), the length of the last step, and a record of the steps. The record is
+    empty unless requested, see :mod:`odefit.simulation.engines.bdf.recording`.
     """
     e, entries = eq.elimination, eq.entries
     n = states.shape[0]

@@ -42,8 +42,8 @@ Measured on 14 to 500 states: up to about this number, long rows save more than 
 
 TOO_LARGE = 1e3
 """Ratio of the assumed size of a state that begins at zero to its largest value above which the
-segment is integrated again: its absolute tolerance is then at least as large as its relative
-one."""
+segment is integrated again. Its absolute tolerance is then at least as large as its relative one.
+"""
 
 REASONS = {
     TOO_MANY_STEPS: "more than {steps} steps are needed; the solution may grow without bound",

@@ -12,9 +12,10 @@ from odefit.common.arrays import Array
 from odefit.simulation.engines.bdf.compiling import compiled
 
 ORDER, FACTOR, LENGTH, BEFORE, AFTER, ACCEPTED, STATES = range(7)
-"""Columns of a record: the order; the factor by which the step length was changed before the step;
-the step length; the times before and after the step; whether it was accepted; and, if so, the first
-of the states after it."""
+"""Columns of a record: the order, the factor by which the step length was changed before the step,
+and the step length. Then follow the times before and after the step, whether it was accepted, and,
+if so, the first of the states after it.
+"""
 
 ROOM = 256  # initial capacity of a record, in steps
 

@@ -38,7 +38,7 @@ def first_step(
     """Return the length of the first step; zero if the right-hand side is undefined.
 
     The second derivative comes from a small Euler step (Hairer, Nørsett & Wanner, Solving Ordinary
-    Differential Equations I, section II.4); a step of order 1 has an error of h^2 / 2 times it.
+    Differential Equations I, section II.4). A step of order 1 has an error of h^2 / 2 times it.
     Derivatives at the start are left in `f`.
     """
     n = f.shape[0]

@@ -1,9 +1,9 @@
 """Explicit engine: heyoka's Taylor method on the variational equations.
 
-Compact mode at optimisation level 1 was measured best from process start to result: 0.07 to 0.17 s
-to compile (full optimisation 0.2 to 7 s), at 1.2 to 2 times its run time. Accuracy costs a Taylor
-method little, so the tolerance is well below the needs of fits: between 1e-9 and 1e-12 a step grows
-by a quarter.
+Compact mode at optimisation level 1 was measured best from process start to result. It takes 0.07
+to 0.17 s to compile (full optimisation 0.2 to 7 s), at 1.2 to 2 times its run time. Accuracy costs
+a Taylor method little, so the tolerance is well below the needs of fits: between 1e-9 and 1e-12 a
+step grows by a quarter.
 
 heyoka's batch mode integrates as many problems at once as a vector of the processor has lanes:
 
@@ -52,8 +52,9 @@ WALKED_STEPS = 10
 compared."""
 
 SMALL = 0.1
-"""Largest magnitude of states below which they are integrated in a common unit of their size:
-heyoka's tolerance is absolute below 1, and an answer must not depend on the unit."""
+"""Largest magnitude of states below which they are integrated in a common unit of their size. The
+tolerance of heyoka is absolute below 1, and an answer must not depend on the unit.
+"""
 
 if TYPE_CHECKING:
     from odefit.simulation.engines.narrow_features import NarrowFeatures
@@ -258,9 +259,9 @@ class HeyokaEngine:
     ) -> tuple[Array, int, tuple[Any, float, float] | None]:
         """Integrate from `start` through `times`.
 
-        Returns `values`: the solution at `start` and `times`, shape (k, size, lanes); `steps`:
-        number of steps taken; `stopped`: if the integration stopped early: heyoka's outcome, the
-        time, and the length of the last step.
+        Returns the solution at `start` and `times`, shape (k, size, lanes), as `values` and the
+        number of steps taken as `steps`. If the integration stopped early, `stopped` has heyoka's
+        outcome, the time, and the length of the last step.
         """
         ta = equations.start(start, state)
         # heyoka's grid begins at the integrator's present time.

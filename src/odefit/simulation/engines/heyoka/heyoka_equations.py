@@ -39,7 +39,7 @@ vectors hold."""
 class HeyokaAlgebra:
     """heyoka expressions. Functions with kinks are missing: see :attr:`VectorField.smooth`.
 
-    `edges`: expressions that become zero where the domain of the right-hand side ends: the
+    `edges`: expressions that become zero where the domain of the right-hand side ends. They are the
     arguments of roots and fractional powers x^a, and x^(1 - a), which crosses zero where the
     solution of x' = -x^a does. A Taylor series does not detect that end if the solution is a
     polynomial: the tank that x' = -sqrt(x) empties by t = 2 as (1 - t/2)^2 would fill again.
@@ -93,9 +93,9 @@ class VariationalEquations:
     Each lane integrates some columns of sensitivities; `entries` are pairs (scalar, column) of
     sensitivities of scalars that may not be zero. With `scaled`, states and sensitivities are
     integrated in units that :meth:`set_scales` sets. The parameters by lane, `pars`, are the
-    scalars and the inputs; from row `first_multiplier` on the sensitivities of scalars, by pair in
-    row `place`; and from row `first_scale` on the units. heyoka's integrator is the scalar one if
-    there is one lane, else that for batches.
+    scalars and the inputs. From row `first_multiplier` on they are the sensitivities of scalars, by
+    pair in row `place`, and from row `first_scale` on the units. The integrator is the scalar one
+    if there is one lane, else that for batches.
     """
 
     def __init__(
@@ -176,8 +176,9 @@ class _Compiled:
 
 _RECENT: deque[tuple[tuple[object, ...], _Compiled]] = deque(maxlen=8)
 """The last compiled equations, with their keys. A search and the stages after it, and the parts of
-a search, need the same equations; copying an integrator takes a fifth of the time that heyoka needs
-to make it."""
+a search, need the same equations. Copying an integrator takes a fifth of the time that heyoka needs
+to make it.
+"""
 
 
 def _compiled(

@@ -330,9 +330,9 @@ class HeyokaWalk:
     def _guess(self, segment: Segment, initial: Values, sizes: Array) -> Array:
         """Return sizes of all states, from the equations for those that begin at zero.
 
-        Each gets the value to which its equation alone would lead by the end of the segment: about
-        T f / (1 + T d), with f its largest rate on the way and d its decay. States fed by others
-        come after those. If the size is far too large, the integration shows it.
+        Each gets the value to which its equation alone would lead by the end of the segment. That
+        is about T f / (1 + T d), with f its largest rate on the way and d its decay. States fed by
+        others come after those. If the size is far too large, the integration shows it.
         """
         n = self._n
         begins = sizes == 0.0

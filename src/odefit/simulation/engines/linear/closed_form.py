@@ -6,9 +6,9 @@ and their sensitivities are sums of exponentials,
 
     x(t) = V (exp(l t) y + g(l, t) V^-1 b),   y = V^-1 x(0),   g(l, t) = (exp(l t) - 1) / l,
 
-and the derivative of the exponential along a change of A is that of Daleckii and Krein, with
-divided differences of these functions over pairs of eigenvalues (Higham, Functions of Matrices,
-2008, section 3.2). There are no steps, stiffness costs nothing, and segments with the same scalars
+and the derivative of the exponential along a change of A is that of Daleckii and Krein (Higham,
+Functions of Matrices, 2008, section 3.2). It has divided differences of these functions over pairs
+of eigenvalues. There are no steps, stiffness costs nothing, and segments with the same scalars
 share the eigenvectors. If the eigenvectors are nearly parallel, digits would be lost: the other
 engines integrate such equations.
 """
@@ -266,9 +266,9 @@ def differences_of_integrals(
 ) -> Complex:
     """Return divided differences of g over pairs of eigenvalues `one` and `other`.
 
-    As l g(l) = exp(l t) - 1, they are (D - g(k))/l with D those of the exponentials, where l is
-    the larger one of a pair and k the other; a series where both are small. `g` has the values at
-    `one` and `other`; the shapes of all broadcast against each other.
+    As l g(l) = exp(l t) - 1, they are (D - g(k))/l with D those of the exponentials, where l is the
+    larger one of a pair and k the other. Where both are small, a series is used. `g` has the values
+    at `one` and `other`; the shapes of all broadcast against each other.
     """
     larger = np.abs(one) >= np.abs(other)
     of_other = np.where(larger, g[1], g[0])

@@ -9,7 +9,7 @@ computed for these rows alone. Their order depends on the norm of Z, not on that
 columns R need no extra squarings.
 
 If the norm of Z is small, or Z is large and R has few columns, the Taylor series of phi(Z) R takes
-fewer operations: it has products with R only, and no matrix is inverted. In NumPy a batched
+fewer operations. It has products with R only, and no matrix is inverted. In NumPy a batched
 solution of 3 by 3 systems takes as long as a dozen batched products.
 """
 
@@ -58,9 +58,10 @@ SERIES_NORM = 2.0
 """1-norm up to which the series is summed in one piece: its terms hardly cancel yet."""
 
 MAX_SERIES_TERMS = (8, 60)
-"""Numbers of terms of the series that take as long as Pade's approximation in NumPy, measured for
-matrices of up to 60 rows: a number for each row, and a largest number. For larger matrices
-operations are counted."""
+"""Numbers of terms of the series that take as long as Pade's approximation in NumPy: a number for
+each row, and a largest number. They were measured for matrices of up to 60 rows. For larger
+matrices operations are counted.
+"""
 
 MAX_SERIES_NORM = 0.5  # norm of hJ up to which the estimate of the error needs no linear system
 
@@ -68,7 +69,7 @@ MAX_SERIES_NORM = 0.5  # norm of hJ up to which the estimate of the error needs 
 def exponential(matrices: Array) -> Array:
     """Return exponentials of a stack of matrices, by Pade approximation, scaling and squaring.
 
-    Matrices have the shape (k, n, N) with N >= n: they are the first n rows of N by N matrices
+    Matrices have the shape (k, n, N) with N >= n. They are the first n rows of N by N matrices
     whose other rows are zero, and so is the result. It is NaN where the input is not finite.
     """
     count, n, _ = matrices.shape

@@ -55,7 +55,8 @@ MIN_STEP = 4e-16  # smallest step, relative to the time and to the time span of 
 
 BLOW_UP_GROWTH, BLOW_UP_TIME = 1e6, 1e-8
 """A blow-up is detected if the states have grown by the first factor and double within the second
-fraction of the time so far: following it to overflow would take ten times as many steps."""
+fraction of the time so far. Following it to overflow would take ten times as many steps.
+"""
 
 
 @dataclass(eq=False)
@@ -256,8 +257,8 @@ class LocalLinearizationBatchIntegrator:
         """Return the increments of states and sensitivities over a step, by one exponential.
 
         As x' = f + J (x - x0) + f_t (t - t0), (x, t) solves a linear ODE with constant
-        coefficients, whose increment is h phi(h A) applied to its right-hand side at the start,
-        A = [[J, f_t], [0, 0]]; so do the sensitivities with the right-hand side J S + f_p P.
+        coefficients. Its increment is h phi(h A) applied to its right-hand side at the start, A =
+        [[J, f_t], [0, 0]]. So do the sensitivities with the right-hand side J S + f_p P.
         """
         n, m = self._n, self._m
         wide = n + 1 if self._nonautonomous else n
