@@ -2,7 +2,8 @@
 
 Products at the end of a reaction chain, cumulated amounts and other states may influence nothing
 that is measured. Replicates may be given as experiments of their own, although they are
-measurements of one trajectory. A search needs neither such states nor these trajectories.
+measurements of one trajectory. A search needs neither such states nor these trajectories. Algebraic
+variables that equations give explicitly are replaced by their expressions.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition, Series
 from odefit.problem.model import Model
 from odefit.problem.problem import Problem
+from odefit.problem.variants.explicit_equations import replaced, substitutions
 from odefit.problem.vector_field import with_equations
 
 
@@ -43,15 +45,21 @@ class Reduced:
 
 
 def reduced(problem: Problem) -> Reduced | None:
-    """Return the problem without its idle states, and with equal conditions joined.
+    """Return the problem without idle states and explicit equations, and with conditions joined.
 
     Returns None if nothing can be removed or joined.
     """
-    idle = idle_states(problem)
     smaller = copy(problem)
+    explicit = substitutions(problem)
+    if explicit:
+        smaller.model, smaller.given = (
+            replaced(m, explicit) for m in (problem.model, problem.given)
+        )
+        smaller.conditions = tuple(_guessing(c, smaller.model) for c in problem.conditions)
+    idle = idle_states(smaller)
     if idle:
-        smaller.model, smaller.given = (_model(m, idle) for m in (problem.model, problem.given))
-        smaller.conditions = tuple(_without(c, idle) for c in problem.conditions)
+        smaller.model, smaller.given = (_model(m, idle) for m in (smaller.model, smaller.given))
+        smaller.conditions = tuple(_without(c, idle) for c in smaller.conditions)
     places: list[int] = []
     groups: list[list[Condition]] = []
     separate = any(noise.correlation is not None for noise in problem.noise.values())
@@ -62,10 +70,16 @@ def reduced(problem: Problem) -> Reduced | None:
             groups.append([])
         groups[place].append(condition)
         places.append(place)
-    if not idle and len(groups) == len(places):
+    if not idle and not explicit and len(groups) == len(places):
         return None
     smaller.conditions = tuple(map(_joined, groups))
     return Reduced(smaller, tuple(places), idle)
+
+
+def _guessing(condition: Condition, model: Model) -> Condition:
+    """Return a condition with start values for the algebraic variables that the model has."""
+    guesses = condition.algebraic_guess.items()
+    return replace(condition, algebraic_guess={n: v for n, v in guesses if n in model.algebraic})
 
 
 # Idle states ------------------------------------------------------------------------------------
