@@ -113,6 +113,29 @@ def test_an_undetermined_unknown_has_no_finite_interval() -> None:
     assert not np.isfinite(uncertainty.intervals[uncertainty.keys.index("V")]).any()
 
 
+def test_both_halves_of_a_double_solution_are_at_the_fold() -> None:
+    """Seen from one half, the second derivatives miss the other half by a little."""
+    model = odefit.Model(
+        {"gut": "-exp(l1)*gut", "y": "exp(l1)*gut - exp(l2)*y"}, observables={"y": "y"}
+    )
+    data = {"t": [1, 2, 3, 4, 6, 8, 10, 12, 16], "y": [0.7, 1.2, 1.4, 1.4, 1.1, 0.8, 0.6, 0.5, 0.3]}
+    problem = odefit.Problem(
+        model,
+        data,
+        {"l1": {}, "l2": {}, "l3": {}},
+        {"gut": "exp(l3)", "y": 0.0},
+        t0=0.0,
+    )
+    halves = ({"l1": -0.83, "l2": -1.70, "l3": 0.93}, {"l1": -1.70, "l2": -0.83, "l3": 1.79})
+    intervals = []
+    for start in halves:
+        uncertainty = odefit.fit(problem, odefit.SingleShooting(), start=start).uncertainty
+        assert uncertainty is not None
+        assert set(uncertainty.trouble.values()) == {Trouble.BY_PROFILE}
+        intervals.append(uncertainty.intervals)
+    assert intervals[0] == pytest.approx(intervals[1], rel=1e-3)
+
+
 def test_a_plain_problem_has_no_fold() -> None:
     problem = oral_dose().with_unknowns(fix={"ka": 1.5})
     result = odefit.fit(problem, odefit.SingleShooting(), start={"ke": 0.15, "V": 0.8})

@@ -51,6 +51,12 @@ LIKE_A_MIRROR = 0.5
 """Largest change of the residuals at a mirror solution, relative to that at the fold; a model of
 another curvature has no mirror solution."""
 
+STILL_AWAY = 0.5
+"""Smallest distance of a mirror solution along a fold, relative to that by second derivatives."""
+
+MIRROR_STEPS = 3
+"""Largest number of Gauss-Newton steps towards a mirror solution."""
+
 TAKING_PART = 0.02
 """Smallest change of an unknown along a fold, relative to the largest, that takes part in it."""
 
@@ -144,20 +150,61 @@ def _folds(forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: fl
         if barrier > MERGED * reach:
             # At the mirror solution, on one of the sides, first and second order cancel.
             away = -2.0 * s[k] * math.copysign(1.0, float(u[:, k] @ bent)) / curvature
-            mirror = _change(forward, vector, evaluation, away * direction)
-            if mirror is None:
-                continue
-            mirror = mirror - others @ (others.T @ mirror)
-            if not float(np.linalg.norm(mirror)) < LIKE_A_MIRROR * barrier:
+            if not _is_mirror(
+                forward, vector, evaluation, away * direction, (relative, others, barrier)
+            ):
                 continue
         folds.append(_Fold(relative))
     return folds
 
 
+def _is_mirror(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    move: Array,
+    fold: tuple[Array, Array, float],
+) -> bool:
+    """Return whether a mirror solution is near `move` from the optimum.
+
+    `fold` has the move relative to the unknowns, up to a factor; the directions of residuals that
+    other unknowns can follow, as columns; and the change of the residuals at the fold. If the
+    change at `move` is not small, Gauss-Newton steps show whether a mirror solution is near.
+    """
+    relative, others, barrier = fold
+    mirror = _evaluated(forward, vector, evaluation, move)
+    if mirror is None:
+        return False
+    change = mirror.residuals - evaluation.residuals
+    if np.linalg.norm(change - others @ (others.T @ change)) < LIKE_A_MIRROR * barrier:
+        return True
+    moving = np.flatnonzero(move)
+    scale = np.abs(move[moving])
+    at = move.copy()
+    for _ in range(MIRROR_STEPS):
+        at[moving] -= scale * np.linalg.lstsq(mirror.jacobian[:, moving] * scale, change)[0]
+        away = float(np.average(at[moving] / move[moving], weights=relative[moving] ** 2))
+        mirror = _evaluated(forward, vector, evaluation, at) if away > STILL_AWAY else None
+        if mirror is None:
+            return False
+        change = mirror.residuals - evaluation.residuals
+        if np.linalg.norm(change) < LIKE_A_MIRROR * barrier:
+            return True
+    return False
+
+
 def _change(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, move: Array
 ) -> Array | None:
-    """Return the change of the residuals by a move; None if they cannot be computed.
+    """Return the change of the residuals by a move; None if they cannot be computed."""
+    evaluated = _evaluated(forward, vector, evaluation, move)
+    return None if evaluated is None else np.asarray(evaluated.residuals - evaluation.residuals)
+
+
+def _evaluated(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, move: Array
+) -> Evaluation | None:
+    """Return the evaluation after a move from the optimum; None if it fails.
 
     Unknowns that are positive by their bounds or scale move by factors, for which mirror solutions,
     such as exchanged rates, lie symmetrically about the fold.
@@ -172,11 +219,9 @@ def _change(
     if ((moved < problem.lower) | (moved > problem.upper)).any():
         return None
     evaluated = forward.evaluate(moved, evaluation.choice)
-    if not isinstance(evaluated, Evaluation) or len(evaluated.residuals) != len(
-        evaluation.residuals
-    ):
+    if not isinstance(evaluated, Evaluation):
         return None
-    return np.asarray(evaluated.residuals - evaluation.residuals)
+    return evaluated if len(evaluated.residuals) == len(evaluation.residuals) else None
 
 
 def _by_profile(
