@@ -114,3 +114,26 @@ def test_the_logarithm_of_a_measured_state_gives_its_size(
     model = Model({"x": f"{unit!r}*k - k*x"}, {"y": f"{function}(x/{unit!r})"})
     found = typical_sizes(Problem(model, data, {"k": {}}, {"x": {"lower": 0.0}}))
     assert found.states["x"] == pytest.approx(0.5 * unit, rel=0.5)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e6])
+def test_the_base_of_a_rate_has_no_unit_of_time(unit: float) -> None:
+    """The growth curve of Gompertz may have the logarithm of an unknown as a rate."""
+    data = {"t": [0.0, 1.0 * unit, 4.0 * unit], "y": [0.1, 0.5, 0.9]}
+    model = Model({"y": f"-log(b)/{unit!r}*y*log(a/y)"})
+    found = typical_sizes(Problem(model, data, {"a": {}, "b": {}}, {"y": 0.1})).unknowns
+    assert found["parameter", "b"].size == pytest.approx(1.0)
+    assert 0.1 < found["parameter", "a"].size < 1.0
+
+
+def test_a_named_initial_value_has_the_range_of_one_without_a_name() -> None:
+    data = {"t": [0.0, 1.0, 4.0], "y": [20.0, 50.0, 30.0]}
+    model = Model({"y": "-k*y + s", "z": "k*y - z"})
+    bounds = {"lower": 0.0}
+    rates = {"k": bounds, "s": bounds}
+    plain = Problem(model, data, rates, {"y": bounds, "z": bounds})
+    named = Problem(model, data, {**rates, "y0": bounds, "z0": bounds}, {"y": "y0", "z": "z0"})
+    for key, name in (("y", "y0"), ("z", "z0"), ("k", "k")):
+        one = ranges(plain)[plain.keys.index(key)]
+        other = ranges(named)[named.keys.index(name)]
+        assert (other.low, other.high) == pytest.approx((one.low, one.high)), key

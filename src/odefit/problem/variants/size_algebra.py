@@ -23,6 +23,9 @@ ADDED = 0.5
 ADDED_TO_NUMBER = 0.2
 """Weight of a summand beside a number in the text, which may only keep a denominator from zero."""
 
+IN_LOGARITHM = 0.2
+"""Weight of an argument of a logarithm, whose size hardly affects the value."""
+
 NATURAL = (0.9, 2.5)
 """Factors of an unknown in an exponential that make it a logarithm, natural or decadic."""
 
@@ -31,6 +34,9 @@ RANK = 1e-9
 
 MOST_NAMES = 400
 """Number of names above which all equations are solved at once as a sparse weighted system."""
+
+LOGARITHMS = {"log": 1.0, "log10": math.log(10.0)}
+"""Functions whose value times this factor is a natural logarithm."""
 
 SAME_SIZE = frozenset({"min", "max", "abs"})
 
@@ -219,6 +225,9 @@ class SizeAlgebra:
                 return Size(self, (product,))
         if function in PURE:
             self._pure(arguments[0])
+        if function in LOGARITHMS:
+            for term in arguments[0].terms:
+                self.wish(term, IN_LOGARITHM)
         return Size(self, (ONE,))
 
     def _product(self, argument: Size, factor: float) -> Monomial | None:

@@ -24,6 +24,7 @@ from odefit.problem.parameters import Unknown
 from odefit.problem.problem import Problem
 from odefit.problem.variants.data_scales import data_sizes, largest_input, largest_value, time_scale
 from odefit.problem.variants.size_algebra import (
+    LOGARITHMS,
     ONE,
     Logarithm,
     Monomial,
@@ -33,6 +34,7 @@ from odefit.problem.variants.size_algebra import (
     equations,
     solved,
 )
+from odefit.problem.variants.time_courses import sampled_times, with_courses
 
 MEASURED = 10.0
 """Weight of a measured size, relative to a term of an equation of motion."""
@@ -48,10 +50,6 @@ NARROW_DECADES = 2.0
 
 LARGE_EXPONENT = 10.0
 """Largest middle of an exponent's bounds that is informative."""
-
-LOGARITHMS = {"log": 1.0, "log10": math.log(10.0)}
-"""Functions of an observable whose data give the logarithm of a size, and their factor to natural
-logarithms."""
 
 SHARED = 0.5
 """Smallest power of an exponential that determines a size: several may share a weak one."""
@@ -126,6 +124,7 @@ class _Analysis:
         self.problem = problem
         self.model = problem.given
         self.gap, self.span = time_scale(problem)
+        self.times = sampled_times(problem)
         self.data = data_sizes(problem)
         self.algebra = SizeAlgebra(self._nominal_exponents())
         self.columns: dict[str, tuple[str, str]] = {}
@@ -219,8 +218,7 @@ class _Analysis:
         values = {v: self.algebra.name(_column("state", v)) for v in self.variables}
         values[TIME] = self.algebra.name(_column("time", TIME))
         for name in self.model.inputs:
-            values[name] = self.algebra.number(repr(largest_input(self.problem, name)))
-            values[name].number = None
+            values[name] = self._of_values(largest_input(self.problem, name))
         scalars = {name for c in self.problem.conditions for name in c.scalars}
         pending: dict[str, Expression] = {}
         for name in sorted(scalars):
@@ -284,9 +282,7 @@ class _Analysis:
 
     def _noise(self, values: Mapping[str, Size]) -> None:
         """Require standard deviations to have the size of the data, which they cannot exceed."""
-        measured = {name: self.algebra.number(repr(size)) for name, size in self.data.items()}
-        for size in measured.values():
-            size.number = None
+        measured = {name: self._of_values(size) for name, size in self.data.items()}
         for name, noise in self.problem.noise.items():
             if not isinstance(noise.sd, Expression) or name not in measured:
                 continue
@@ -308,6 +304,9 @@ class _Analysis:
                 seen.add((state, bound_key))
                 if isinstance(bound, int):
                     size, weight = self._unknown(bound), 1.0
+                    unknown = self.problem.unknowns[bound]
+                    if _column("state", state) in self.measured:
+                        self.measured.add(_column(unknown.kind, unknown.name))
                 elif isinstance(bound, Expression):
                     size, weight = self._evaluated(bound, values), KNOWN_START
                 else:
@@ -329,10 +328,18 @@ class _Analysis:
             self.algebra.wish(term.plus(level, -1.0), weight)
 
     def _evaluated(self, expression: Expression, values: Mapping[str, Size]) -> Size:
-        if expression.names <= values.keys():
-            size: Size = expression.evaluate(values, self.algebra)
-            return size
-        return Size(self.algebra, ())
+        if not expression.names <= values.keys():
+            return Size(self.algebra, ())
+        written, courses = with_courses(expression, self.times)
+        known = {name: self._of_values(size) for name, size in courses.items()}
+        size: Size = written.evaluate({**values, **known}, self.algebra)
+        return size
+
+    def _of_values(self, largest: float) -> Size:
+        """Return the size of a known quantity that varies, which is no number."""
+        size = self.algebra.known(largest)
+        size.number = None
+        return size
 
     def _levels(self, names: Sequence[str]) -> list[list[Row]]:
         """Return the equations, followed by the levels that decide what they leave open."""
