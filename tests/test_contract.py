@@ -212,7 +212,7 @@ def test_stored_results_are_drawn_and_reported(path: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["command_line.json", "python_names.json"])
-def test_every_option_and_every_public_name_is_what_it_was(name: str) -> None:
+def test_options_and_public_names_are_unchanged(name: str) -> None:
     assert not [*map(str, golden.changes(golden.GOLDEN / name))], golden.REMEDY
 
 

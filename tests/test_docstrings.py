@@ -35,5 +35,5 @@ def test_examples_show_what_happens(name: str) -> None:
     assert outcome.attempted > 0
 
 
-def test_there_are_examples() -> None:
+def test_more_than_twenty_docstrings_have_examples() -> None:
     assert len(with_examples()) > 20

@@ -187,7 +187,8 @@ def test_no_page_of_the_documentation_has_a_phrase_of_another_language(name: str
 
 
 FRAGMENT = re.compile(
-    r"^ *def (test_(?:what|how|which|that|of|nor|or|and|but|so)_\w+)", re.MULTILINE
+    r"^ *def (test_(?:what|how|which|that|of|nor|or|and|but|so|where|they|its?|whoever)_\w+)",
+    re.MULTILINE,
 )
 """Names of tests that begin like a question or in the middle of a sentence."""
 

@@ -27,7 +27,7 @@ def test_heavy_names_are_loaded_on_first_use() -> None:
     assert ran.stdout == "[] True odefit.methods.transcription.transcription\n"
 
 
-def test_a_fit_of_what_is_not_stiff_loads_nothing_that_takes_long_and_is_not_needed() -> None:
+def test_a_nonstiff_fit_loads_no_expensive_unneeded_package() -> None:
     """A quarter of a second for scipy.stats, a tenth each for numba and scipy.optimize."""
     code = (
         "import sys, odefit\n"

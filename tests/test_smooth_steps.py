@@ -14,7 +14,7 @@ CASE = Path(__file__).parent / "data" / "cases" / "steep-sigmoid" / "p.toml"
 
 
 @pytest.mark.slow
-def test_a_fit_sees_a_smooth_step_and_integrates_it_in_one_go() -> None:
+def test_a_fit_recognises_a_smooth_step_and_integrates_across_it() -> None:
     """SciPy's optimum: k 0.1030, a 1.0171, t1 5.3586, sum of squares 0.07291."""
     result = odefit.fit(odefit.load(CASE), seed=1, jobs=1)
     assert result.status.value == "converged"

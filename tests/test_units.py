@@ -57,7 +57,7 @@ def test_a_trajectory_is_the_same_in_every_unit(unit: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
-def test_a_check_finds_the_same_determined_in_every_unit(unit: float) -> None:
+def test_a_check_finds_the_same_unknowns_determined_in_every_unit(unit: float) -> None:
     found = local_identifiability(ForwardMap(progress_curve(unit)))
     assert found.rank == 3
     assert (found.no_effect, found.undetermined, found.directions) == ((), (), ())
@@ -88,7 +88,7 @@ def robertson() -> Problem:
 
 
 @pytest.mark.slow
-def test_right_data_of_states_of_very_different_sizes_are_no_outliers() -> None:
+def test_right_data_of_very_different_sizes_are_not_outliers() -> None:
     """By SciPy's Radau; y3 is 1.6e-11 at first, beside states of 1."""
     result = odefit.fit(robertson(), seed=1)
     assert result.status is Status.CONVERGED

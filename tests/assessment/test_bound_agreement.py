@@ -85,7 +85,7 @@ def test_an_answer_above_what_was_found_has_no_certificate() -> None:
 
 
 @pytest.mark.parametrize("difference", [0.0, 1e-12])
-def test_rounding_is_no_contradiction(difference: float) -> None:
+def test_rounding_does_not_make_a_contradiction(difference: float) -> None:
     least = least_squares()
     lower = least * (1.0 + difference)
     result = fit(decay(), Claiming(lower, lower), seed=1)
@@ -101,7 +101,7 @@ def test_bounds_of_a_discretised_problem_say_nothing_of_the_integrated_one() -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.1, 10.0])
 @pytest.mark.parametrize("certify", [False, True])
-def test_an_answer_that_was_integrated_wrongly_is_integrated_anew(
+def test_a_wrongly_integrated_answer_is_integrated_again(
     factor: float, certify: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluate_along = ForwardMap.evaluate_along

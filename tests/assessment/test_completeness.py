@@ -30,7 +30,7 @@ def test_a_single_solution_is_called_the_only_one() -> None:
     assert found.sentence == "The equations admit no second solution with the same outputs."
 
 
-def test_all_of_several_are_reported_with_those_that_are_real() -> None:
+def test_all_solutions_are_reported_and_real_ones_marked() -> None:
     found = assess_completeness(TWO, 2)
     assert found is not None
     assert (found.possible, found.found) == (2, 2)
@@ -77,7 +77,7 @@ def test_solutions_that_coincide_are_the_reason_where_one_is_missing() -> None:
     assert "coincide" not in said(replace(TWO, coincide=True))
 
 
-def test_more_found_than_possible_is_no_contradiction() -> None:
+def test_more_solutions_than_expected_are_no_contradiction() -> None:
     """Then the count was wrong, and what was seen counts."""
     found = assess_completeness(replace(TWO, possible=1), 2)
     assert found is not None
@@ -85,7 +85,7 @@ def test_more_found_than_possible_is_no_contradiction() -> None:
 
 
 @pytest.mark.parametrize("doubt", [1e-7, 3e-5])
-def test_a_doubt_that_matters_is_reported(doubt: float) -> None:
+def test_a_doubt_with_consequences_is_reported(doubt: float) -> None:
     assert f"about {doubt:.0e}" in said(replace(ONE, doubt=doubt))
 
 

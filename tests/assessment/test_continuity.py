@@ -58,13 +58,13 @@ def test_constraints_are_named_and_are_then_the_reason() -> None:
         (math.nan, False),
     ],
 )
-def test_a_gap_that_can_be_seen_is_no_continuous_trajectory(gap: float, fine: bool) -> None:
+def test_a_visible_gap_is_not_a_continuous_trajectory(gap: float, fine: bool) -> None:
     found = read(NODES, gap)
     assert found.fine is fine
     assert ("broken" in found.sentence) is not fine
 
 
-def test_sentences_are_sentences() -> None:
+def test_findings_are_complete_sentences() -> None:
     for gap in (0.0, 1e-3):
         said = read(NODES, gap).sentence
         assert said.endswith(".")

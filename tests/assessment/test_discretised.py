@@ -43,7 +43,7 @@ def test_open_bounds_are_reported_with_their_gap() -> None:
     )
 
 
-def test_closed_bounds_are_still_told_with_their_gap() -> None:
+def test_closed_bounds_are_still_reported_with_their_gap() -> None:
     found = assess_certificate(CLOSED)
     assert found is not None
     assert found.closed
@@ -59,7 +59,7 @@ def test_a_minimum_of_zero_has_no_relative_gap() -> None:
     assert "gap" not in found.sentence
 
 
-def test_bounds_above_zero_that_differ_by_next_to_nothing_are_called_equal() -> None:
+def test_nearly_equal_positive_bounds_are_called_equal() -> None:
     found = assess_certificate(replace(CLOSED, lower=20.0 - 0.0005))
     assert found is not None
     assert "equal for practical purposes (they differ by 0.0005)" in found.sentence
@@ -104,7 +104,9 @@ def test_no_more_is_claimed_than_the_bound_itself(bound: float) -> None:
     "solver", ["SCIP", "branch and bound over boxes", "outer approximation with HiGHS"]
 )
 @pytest.mark.parametrize("rigorous", [False, True])
-def test_a_message_says_whose_bound_it_is_and_how_exact(solver: str, rigorous: bool) -> None:
+def test_a_message_names_the_problem_and_the_accuracy_of_a_bound(
+    solver: str, rigorous: bool
+) -> None:
     found = assess_certificate(replace(OPEN, solver=solver, rigorous=rigorous))
     assert found is not None
     exact = "with all rounding outwards" if rigorous else "as exact as its tolerances"

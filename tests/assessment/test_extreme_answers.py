@@ -50,7 +50,7 @@ def test_a_curve_from_zero_has_bands_where_noise_is_logarithmic(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_where_the_derivative_of_an_observable_has_no_bounds_there_is_no_band(
+def test_an_observable_with_an_unbounded_derivative_has_no_band(
     tmp_path: Path,
 ) -> None:
     result = odefit.fit(rise("sqrt(x)"), seed=1, jobs=1)
@@ -71,7 +71,7 @@ def test_residuals_of_a_perfect_fit_have_no_size_in_standard_deviations() -> Non
     assert "rounding" in str(result.assessment.local)
 
 
-def test_a_deviance_beyond_all_numbers_is_infinite() -> None:
+def test_an_overflowing_deviance_is_infinite() -> None:
     judged = Deviance(minimum=-5.0, variance=1.0, degrees=4.0, estimated=3)
     assert judged.root(1e9) == math.inf
     assert math.isfinite(judged.root(100.0))

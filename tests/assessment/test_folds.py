@@ -177,7 +177,7 @@ def test_unknowns_with_an_interval_by_profile_are_not_called_hardly_determined()
     )
 
 
-def test_an_answer_that_is_no_optimum_is_at_no_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_is_not_an_optimum_has_no_fold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its profiles would say nothing, and take minutes where trajectories are chaotic."""
 
     def asked(*_: Any) -> None:

@@ -42,7 +42,7 @@ def found(problem: Problem, seed: int = 0) -> Identifiability:
 @pytest.mark.parametrize(
     "name", ["alpha-pinene", "lotka-volterra-p", "fitzhugh-nagumo-v", "harmonic", "bbg"]
 )
-def test_identifiable_problems_of_the_papers_are_found_so(name: str) -> None:
+def test_identifiable_problems_of_the_papers_are_recognised(name: str) -> None:
     result = found(library.load(name))
     assert result.rank == len(result.keys)
     assert not result.undetermined
@@ -131,7 +131,7 @@ def test_unknowns_of_the_noise_follow_from_the_scatter() -> None:
     assert result.sentence.startswith("The one unknown is determined")
 
 
-def test_a_weak_unknown_is_weak_for_the_noise_that_is_given() -> None:
+def test_weak_unknowns_are_judged_by_the_given_noise() -> None:
     bounds = {"lower": 0.0, "upper": 1.0}
     for sd, weak in ((1e-3, ()), (50.0, ("a",))):
         assert found(decay("-a*x", {"a": bounds}, noise={"y": {"sd": sd}})).weak == weak
@@ -147,7 +147,7 @@ def test_a_model_that_never_integrates_says_when_and_why() -> None:
     assert all(f.startswith('experiment "data", t = ') for f in failures)
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_determines_the_points() -> None:
     problem = library.load("lotka-volterra-f")
     first, second, other = (found(problem, seed) for seed in (3, 3, 4))
     for a, b in zip(first.points, second.points, strict=True):
@@ -164,14 +164,14 @@ def test_points_may_be_given() -> None:
     assert result.points[0].errors[0] == pytest.approx(1 / np.linalg.norm(slope), rel=1e-6)
 
 
-def test_nothing_unknown_is_no_question() -> None:
+def test_a_problem_without_unknowns_needs_no_analysis() -> None:
     result = found(decay("-a*x", {"a": 0.5}))
     assert result.points == ()
     assert "No unknown acts on" in result.sentence
 
 
 @pytest.mark.slow
-def test_more_directions_than_anybody_reads_are_not_described() -> None:
+def test_very_many_directions_are_not_described() -> None:
     names = [f"k{i}" for i in range(MAX_DIRECTIONS + 2)]
     problem = decay(f"-x*({' + '.join(names)})", dict.fromkeys(names, (1e-3, 1e-2)))
     result = local_identifiability(ForwardMap(problem), points=[np.full(len(names), 5e-3)])

@@ -65,7 +65,7 @@ def certified(share: float, **fields: Any) -> Certificate:
 UNPROVED = "Whether a better one exists elsewhere is not proved."
 
 
-def test_a_certificate_in_continuous_time_says_what_is_known_of_others() -> None:
+def test_a_certificate_in_continuous_time_reports_on_other_optima() -> None:
     sentence = local(line(), best(line()), certified(9.01e-4)).sentence
     assert UNPROVED not in sentence
     assert sentence.endswith(
@@ -91,7 +91,7 @@ def test_the_answer_in_its_own_box_is_the_best() -> None:
     assert UNPROVED not in local(line(), best(line()), inside).sentence
 
 
-def test_where_the_optimum_is_next_to_zero_the_difference_is_absolute() -> None:
+def test_the_difference_is_absolute_near_a_zero_optimum() -> None:
     found = certified(1.0, lower=0.0, negligible=1.0)
     sentence = local(line(), best(line()), found).sentence
     said = float(sentence.rsplit(" ", 1)[1].rstrip("."))
@@ -121,7 +121,7 @@ def test_the_distance_is_in_standard_errors(distance: float) -> None:
     assert found.sentence.startswith("Not a local optimum")
 
 
-def test_a_bound_in_the_way_makes_an_optimum() -> None:
+def test_a_point_that_a_bound_holds_is_an_optimum() -> None:
     problem = line(upper=1.5)
     y = problem.data()["x"].to_numpy()
     at_bound = np.array([1.5, float(np.mean(y - 1.5 * TIMES))])

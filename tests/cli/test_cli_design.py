@@ -44,7 +44,7 @@ def test_wrong_use_has_the_status_2(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert len(told.strip().splitlines()) == 1, told
 
 
-def test_unknowns_out_of_reach_have_the_status_3(
+def test_unreachable_unknowns_have_the_status_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     problem = tmp_path / "problem.toml"

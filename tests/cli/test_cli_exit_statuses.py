@@ -93,7 +93,7 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"]
 )
-def test_a_signal_is_its_status_and_the_best_so_far_is_there(
+def test_a_signal_sets_the_status_and_the_best_so_far_is_written(
     folder: Path, number: signal.Signals, status: int
 ) -> None:
     options = ("--method", "multi-start", "--starts", "1000000", "--jobs", "1", "--json", "r.json")

@@ -156,7 +156,7 @@ def test_a_time_limit_is_status_four_and_the_best_is_written(
 
 
 @pytest.mark.slow
-def test_an_interrupted_fit_goes_on_from_its_checkpoint(
+def test_an_interrupted_fit_continues_from_its_checkpoint(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After the time limit, the same command without it goes on, and cleans up."""
@@ -176,7 +176,7 @@ def test_a_checkpoint_of_another_fit_beside_the_json_is_discarded(
     assert "belongs to another fit and is removed" in capsys.readouterr().err
 
 
-def test_a_checkpoint_that_was_named_is_kept_and_defended(
+def test_a_named_checkpoint_is_kept_and_not_overwritten(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("fit", "decay.toml", "--checkpoint", "mine") == 0

@@ -45,7 +45,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
-def test_a_result_that_finds_no_room_is_printed_and_the_report_written(
+def test_without_disk_space_the_result_is_printed_and_the_report_written(
     folder: Path, full: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--report", "report.md", "--table", str(full / "t.csv"), "--jobs", "1")
@@ -67,9 +67,7 @@ def test_a_result_that_finds_no_room_is_printed_and_the_report_written(
 
 
 @pytest.mark.slow
-def test_a_table_that_finds_no_room_on_standard_output_is_reported(
-    folder: Path, full: Path
-) -> None:
+def test_a_table_that_cannot_be_printed_is_reported(folder: Path, full: Path) -> None:
     command = [sys.executable, "-m", "odefit", "methods"]
     with (full / "out.txt").open("w") as file:
         done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True, check=False)
@@ -77,7 +75,7 @@ def test_a_table_that_finds_no_room_on_standard_output_is_reported(
     assert done.stderr == "error: standard output: cannot be written: No space left on device\n"
 
 
-def test_a_log_that_finds_no_room_is_reported_once(
+def test_a_log_without_disk_space_is_reported_once(
     folder: Path, full: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = full / "fit.log"

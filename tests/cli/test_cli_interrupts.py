@@ -221,7 +221,7 @@ def test_a_time_limit_of_a_profile_that_its_fit_takes_up_leaves_the_fit(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", ["1", "2"])
-def test_a_closed_stream_costs_no_result(closed: str, folder: Path) -> None:
+def test_a_closed_stream_loses_no_result(closed: str, folder: Path) -> None:
     call = " ".join([*COMMAND, "fit", "decay.toml", "--jobs", "1", "--starts", "2"])
     ran = subprocess.run(
         f"{call} --json r.json {closed}>&-", shell=True, capture_output=True, text=True, check=False

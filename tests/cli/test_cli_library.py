@@ -10,7 +10,7 @@ import odefit
 from tests.cli.commands import refused, run
 
 
-def test_it_lists_every_problem(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_library_command_lists_every_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("library") == 0
     lines = capsys.readouterr().out.splitlines()
     names = [line.split()[0] for line in lines[1 : lines.index("")]]
@@ -18,7 +18,7 @@ def test_it_lists_every_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[names.index("alpha-pinene") + 1].split() == ["alpha-pinene", "5", "5", "measured"]
 
 
-def test_it_describes_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_library_command_describes_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("library", "sir") == 0
     out = capsys.readouterr().out
     known = odefit.library.reference("sir")

@@ -120,7 +120,7 @@ def test_data_before_t0_are_reported(folder: Path, capsys: pytest.CaptureFixture
     assert "the data start at t = 0, before t0 = 0.5" in refused(capsys, "fit", "decay.toml")
 
 
-def test_a_guess_at_which_the_model_blows_up_is_no_obstacle(
+def test_a_guess_at_which_the_model_blows_up_is_harmless(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = BLOW_UP.replace("lower = 1.0, upper = 3.0", "lower = 0.0, upper = 3.0, guess = 2.0")

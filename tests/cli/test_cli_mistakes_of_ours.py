@@ -75,7 +75,7 @@ def test_the_json_survives_failures_after_the_fit(
 
 
 @pytest.mark.slow
-def test_where_the_json_fails_the_result_is_printed(
+def test_a_result_is_printed_if_the_json_fails(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(

@@ -41,7 +41,7 @@ def table(capsys: pytest.CaptureFixture[str]) -> pd.DataFrame:
 
 
 @pytest.mark.slow
-def test_a_result_is_shown_as_the_fit_has_printed_it(
+def test_a_result_is_shown_as_the_fit_printed_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("fit", "decay.toml", "--json", "out.json", "--jobs", "1") == 0
@@ -274,7 +274,7 @@ def test_a_prediction_beyond_the_last_of_repeated_doses_says_so(
     )
 
 
-def test_bands_of_what_cannot_be_negative_end_at_zero_and_say_so(
+def test_bands_of_nonnegative_quantities_end_at_zero_and_say_so(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = {"t": [0.5, 1.0], "x": [0.55, 0.42]}
@@ -307,7 +307,7 @@ def test_results_of_one_name_are_distinguished_by_their_folders() -> None:
     ]
 
 
-def test_where_all_noise_is_estimated_the_likelihood_stands_in_place_of_the_squares(
+def test_with_estimated_noise_the_likelihood_replaces_the_squares(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = {"t": [0.0, 1.0, 2.0, 3.0, 4.0], "x": [1.02, 0.69, 0.52, 0.33, 0.26]}
@@ -339,7 +339,7 @@ def test_where_all_noise_is_estimated_the_likelihood_stands_in_place_of_the_squa
 
 
 @pytest.mark.parametrize("times", ["a", ["a", 1.0], [[0.0], [1.0]], [], [0.0, None]])
-def test_times_that_are_no_numbers_are_refused_with_what_is_expected(times: object) -> None:
+def test_nonnumeric_times_are_refused_with_the_expected_form(times: object) -> None:
     data = {"t": [0.0, 1.0, 2.0], "x": [1.0, 0.7, 0.5]}
     problem = Problem(Model(ode={"x": "-k*x"}), data, {"k": {"guess": 0.3}}, {"x": 1.0})
     result = fit(problem, SingleShooting(), jobs=1)

@@ -26,7 +26,7 @@ def test_a_ranking_is_printed_and_a_table_written(
 
 
 @pytest.mark.slow
-def test_shares_of_the_variance_of_a_quantity(
+def test_shares_of_the_variance_of_a_quantity_are_written(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("SALib")

@@ -56,7 +56,7 @@ def test_results_go_to_standard_output_and_all_else_to_standard_error(folder: Pa
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_error(folder: Path) -> None:
+def test_a_reader_that_closes_the_pipe_causes_no_error(folder: Path) -> None:
     ran = subprocess.run(
         f"{shlex.join(COMMAND)} simulate decay.toml --set k=1 s=1 --times 0:9:200000 | head -1",
         shell=True,

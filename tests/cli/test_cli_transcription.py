@@ -15,7 +15,7 @@ TRANSCRIPTION = "fit decay.toml --method transcription --scheme trapezoid --star
 
 
 @pytest.mark.slow
-def test_a_discretised_fit_says_how_far_mesh_and_truth_are_apart(
+def test_a_discretised_fit_reports_the_distance_of_mesh_and_trajectory(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = f"{TRANSCRIPTION} --mesh 100 --json r.json --report r.md"
@@ -34,7 +34,7 @@ def test_a_discretised_fit_says_how_far_mesh_and_truth_are_apart(
 
 @pytest.mark.slow
 @needs("pyscipopt")
-def test_a_certified_fit_says_what_its_bound_is_a_bound_of(
+def test_a_certified_fit_names_the_objective_that_it_bounds(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = f"{TRANSCRIPTION} --mesh 4 --solver scip --json r.json --report r.html"

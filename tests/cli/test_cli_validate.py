@@ -42,7 +42,7 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_freed_start_makes_the_difference(
+def test_a_freed_start_changes_the_finding(
     result: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["validate", str(result), str(data)]) == 0

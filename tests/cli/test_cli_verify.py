@@ -125,7 +125,7 @@ def test_certificates_of_strangers_are_refused_in_one_sentence(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a device of POSIX")
-def test_a_device_is_no_certificate(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_device_is_not_a_certificate(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "/dev/zero"]) == 2
     assert "is a device or a pipe, not a file" in capsys.readouterr().err
 

@@ -31,7 +31,7 @@ def test_the_closest_name_is_found(name: str, candidates: list[str], meant: str 
     assert closest(name, candidates) == meant
 
 
-def test_without_a_close_name_all_are_offered() -> None:
+def test_without_a_similar_name_all_are_offered() -> None:
     assert one_of("zzz", ("sd", "relative")) == "; expected one of: sd, relative"
     assert one_of("sdd", ("sd", "relative")) == "; did you mean 'sd'?"
     assert did_you_mean("zzz", ("sd", "relative")) == ""

@@ -16,7 +16,9 @@ from tests.simulation.test_missing_engines import without
 HARMONIC = str(odefit.library.path("harmonic"))
 
 
-def test_the_message_says_what_for_and_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_names_the_purpose_and_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for package, purpose in PURPOSES.items():
         if find_spec(package) is not None:
             require(package)
@@ -61,7 +63,7 @@ sys.exit(status)
 
 
 @pytest.mark.slow
-def test_a_report_that_cannot_be_written_is_refused_before_the_fit(tmp_path: Path) -> None:
+def test_an_unwritable_report_is_refused_before_the_fit(tmp_path: Path) -> None:
     report = str(tmp_path / "report.html")
     code = (
         "from odefit.cli import main\n"

@@ -31,7 +31,7 @@ posix = pytest.mark.skipif(
 )
 
 
-def test_names_are_new_hidden_and_beside_the_file(tmp_path: Path) -> None:
+def test_temporary_names_are_new_hidden_and_beside_the_file(tmp_path: Path) -> None:
     target = tmp_path / "r.json"
     names = {partial_file(target) for _ in range(10)}
     assert len(names) == 10

@@ -46,7 +46,7 @@ def _ended(place: Path, number: signal.Signals) -> Path:
     return folder
 
 
-def test_a_folder_ends_with_its_block_whatever_happens_in_it(place: Path) -> None:
+def test_a_folder_is_removed_with_its_block_whatever_happens(place: Path) -> None:
     with temporary_folder("solver") as folder:
         (folder / "problem.nl").write_text("", encoding="utf-8")
         assert list(place.iterdir()) == [folder]

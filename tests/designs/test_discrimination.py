@@ -34,7 +34,7 @@ def quadratic() -> Problem:
 
 
 @pytest.mark.slow
-def test_the_design_of_atkinson_and_fedorov() -> None:
+def test_the_design_of_atkinson_and_fedorov_is_reproduced() -> None:
     """Biometrika 62, 1975: points -1, -0.669, 0.144, 0.957 and the discrepancy 1.087e-3."""
     right = of_time("exponentials", "4.5 - 1.5*exp(t) - 2*exp(-t)*s", {"s0": {"fixed": 1.0}})
     found = odefit.design(right, against=quadratic(), times=(-1.0, 1.0), count=4)
@@ -146,7 +146,7 @@ def test_the_distance_is_that_of_the_closest_fit(fits: tuple[Result, Result]) ->
 
 
 @pytest.mark.slow
-def test_simulated_measurements_tell_the_models_apart_as_planned(
+def test_simulated_measurements_distinguish_the_models_as_planned(
     fits: tuple[Result, Result],
 ) -> None:
     """The mean sum of squares of the wrong model is the planned one and its degrees of freedom."""
@@ -228,7 +228,7 @@ def _more() -> list[odefit.Experiment]:
 
 
 @pytest.mark.slow
-def test_the_command_line_tells_two_results_apart(
+def test_the_command_line_distinguishes_two_results(
     fits: tuple[Result, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [tmp_path / "enzyme.json", tmp_path / "power.json"]

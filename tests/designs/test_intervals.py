@@ -27,5 +27,5 @@ def test_undetermined_quantities_have_no_standard_error(count: int) -> None:
     assert np.isinf(errors[1:]).all()
 
 
-def test_no_rows_determine_nothing() -> None:
+def test_empty_rows_determine_nothing() -> None:
     assert np.isinf(Determined(np.zeros((0, 2))).errors(np.eye(2))).all()

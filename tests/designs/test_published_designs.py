@@ -70,7 +70,7 @@ def test_theophylline_in_a_horse_is_measured_at_three_times() -> None:
         ("log(th2/th1)/(th2 - th1)", [(0.1793, 0.6062), (3.5671, 0.3938)]),
     ],
 )
-def test_one_quantity_is_best_measured_at_times_that_leave_others_open(
+def test_a_design_for_one_quantity_may_leave_others_undetermined(
     quantity: str, published: list[tuple[float, float]]
 ) -> None:
     """The area and the time of the peak, at two times for three unknowns (the same paper)."""

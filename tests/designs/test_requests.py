@@ -93,7 +93,7 @@ def test_designs_keep_their_limits() -> None:
 
 
 @pytest.mark.slow
-def test_a_budget_is_kept_and_runs_are_paid() -> None:
+def test_a_design_keeps_to_its_budget_and_pays_for_runs() -> None:
     found = odefit.design(
         box_lucas(), RATES, times=(0, 20), budget=10.0, costs={"y": 2.0, "run": 3.0},
         vary={"a": (0.5, 2.0)},
@@ -142,7 +142,7 @@ def test_the_information_never_exceeds_its_mean_over_the_design() -> None:
     assert curve.values[near] == pytest.approx(1.0, abs=1e-3)
 
 
-def test_states_that_nobody_measures_are_no_candidates_by_themselves() -> None:
+def test_unmeasured_states_are_not_candidates_by_default() -> None:
     def problem(observables: dict[str, str] | None, noise: dict[str, Any]) -> odefit.Problem:
         return odefit.Problem(
             odefit.Model(ode={"a": "-k*a", "b": "k*a"}, observables=observables),

@@ -65,7 +65,7 @@ def test_blocks_have_the_same_values_over_any_algebra_and_name_all_their_unknown
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_residuals_name_no_unknown_that_changes_nothing(name: str) -> None:
+def test_residual_blocks_list_only_unknowns_with_an_effect(name: str) -> None:
     d, values, vector = discretised(name)
     for block in d.residuals:
         before = np.array(d.outputs(block, values, vector))

@@ -175,7 +175,7 @@ def test_a_constant_that_only_another_experiment_switches_keeps_its_value() -> N
     assert found[1]["x"] == pytest.approx([0, 1, 2])
 
 
-def test_known_initial_values_are_bounds_and_the_only_ones() -> None:
+def test_known_initial_values_are_the_only_bounds() -> None:
     d = Discretisation(ZOO["fixed values"]()[0], RADAU, UniformMesh(4))
     assert d.lower[0, 0] == d.upper[0, 0] == 1.0
     assert np.isinf(d.lower[1:]).all()

@@ -53,7 +53,7 @@ def violation(d: Discretisation, found: Answer) -> float:
 # Constraints ------------------------------------------------------------------------------------
 
 
-def test_the_baseline_is_equalities() -> None:
+def test_the_baseline_has_equalities() -> None:
     c = Baseline().constraints(DYNAMIC)
     assert c.rows.tolist() == [0, 1, 2, 3, 4]
     assert not c.lower.any()

@@ -61,7 +61,7 @@ def test_states_that_are_not_measured_as_they_are_keep_their_initial_values() ->
     assert values[:, d.variables.index("v")] == pytest.approx(0.5)
 
 
-def test_an_initial_value_that_is_not_finite_is_as_large_as_the_data_let_expect() -> None:
+def test_a_nonfinite_initial_value_gets_its_size_from_the_data() -> None:
     problem = Problem(
         Model(ode={"x": "-k*x", "u": "k*x"}, observables={"x": "x"}),
         {"t": [0.0, 1.0], "x": [-7.0, 2.0]},
@@ -72,7 +72,7 @@ def test_an_initial_value_that_is_not_finite_is_as_large_as_the_data_let_expect(
     assert guess_from_data(d, np.array([0.0]))[:, 1] == pytest.approx([7.0] * 5, rel=0.5)
 
 
-def test_values_before_the_first_and_after_the_last_measurement_are_those() -> None:
+def test_the_guess_is_constant_outside_the_measurements() -> None:
     times = {"t": [0.0, 1.0, 2.0, 4.0], "x": [NAN, 5.0, 3.0, NAN], "y": [1.0, 1.0, 1.0, 1.0]}
     model = Model(ode={"x": "-k*x"}, observables={"x": "x", "y": "2*x"})
     d = discretised(Problem(model, times, {"k": {}}, {"x": {}}))

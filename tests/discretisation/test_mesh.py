@@ -59,7 +59,7 @@ def test_a_uniform_mesh_has_equal_steps_to_the_last_datum() -> None:
     assert d.steps == 8
 
 
-def test_a_uniform_mesh_may_go_on_after_the_last_datum() -> None:
+def test_a_uniform_mesh_may_extend_beyond_the_last_datum() -> None:
     d = Discretisation(decays([1.0, 2.0]), Trapezoid(), UniformMesh(6, final=3.0))
     assert d.times == pytest.approx(np.arange(7) / 2, abs=1e-15)
 
@@ -70,7 +70,7 @@ def test_a_mesh_that_ends_before_the_last_datum_is_refused() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, -3, 1.5, True, float("nan"), "a"])
-def test_a_number_of_steps_that_is_none_is_refused(steps: Any) -> None:
+def test_an_invalid_number_of_steps_is_refused(steps: Any) -> None:
     with pytest.raises(InputError, match="UniformMesh, steps: expected a whole number"):
         UniformMesh(steps)
 
@@ -147,7 +147,7 @@ def test_a_datum_at_t0_is_the_initial_value() -> None:
     assert predicted(decays([0.0, 1.0]), FINE, Trapezoid())[0] == 2.0
 
 
-def test_where_all_data_are_at_t0_nothing_is_integrated() -> None:
+def test_data_at_t0_alone_need_no_integration() -> None:
     d = Discretisation(decays([0.0]), AdamsMoulton(), FINE)
     assert (d.points, d.steps) == (1, 0)
     assert predicted(decays([0.0]), FINE, Simpson()).tolist() == [2.0]
@@ -288,7 +288,7 @@ def test_a_cubic_input_is_the_not_a_knot_spline_and_constant_beyond_its_knots() 
     assert at_times(problem, Collocation(4), 10) == pytest.approx(exact, rel=1e-10)
 
 
-def test_an_input_is_known_where_only_an_event_happens_and_algebra_needs_it() -> None:
+def test_an_input_has_a_value_at_an_event_that_needs_it() -> None:
     """z + z^3 = x + u at t0, before and after an event."""
     problem = Problem(
         Model(

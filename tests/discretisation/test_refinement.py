@@ -49,7 +49,7 @@ def own_errors(d: Discretisation, values: Array) -> Array:
 
 
 @pytest.mark.parametrize("scheme", ["euler", "trapezoid", "simpson"])
-def test_where_steps_are_short_the_estimate_is_the_true_error_of_a_step(scheme: str) -> None:
+def test_the_error_estimate_is_exact_for_short_steps(scheme: str) -> None:
     d, values, vector = solved(decays(), scheme, UniformMesh(40))
     (errors,) = step_errors(d, values, vector)
     assert errors.shape == (40,)
@@ -138,7 +138,7 @@ def test_a_step_is_split_into_no_more_than_a_few_pieces_at_once() -> None:
     assert len(times) == MAX_SPLIT + 2
 
 
-def test_more_steps_than_allowed_are_no_mesh() -> None:
+def test_a_mesh_with_too_many_steps_is_refused() -> None:
     d = Discretisation(decays(), SCHEMES["trapezoid"], UniformMesh(4))
     errors = [np.full(4, 8e-3)]
     assert refine_mesh(d, errors, AdaptiveMesh(1e-3, most=8)) is not None
@@ -157,7 +157,7 @@ def dosed() -> Problem:
     )
 
 
-def test_experiments_and_events_are_refined_each_for_itself() -> None:
+def test_experiments_and_segments_are_refined_separately() -> None:
     d = Discretisation(dosed(), SCHEMES["trapezoid"], UniformMesh(4))
     errors = [np.zeros(len(p.segment.mesh) - 1) for p in d.segments]
     after = next(k for k, p in enumerate(d.segments) if p.segment.mesh[0] == 1.0)
@@ -235,6 +235,6 @@ def test_algebraic_variables_are_straight_lines_between_mesh_points() -> None:
         ({"rounds": 1.5}, "AdaptiveMesh, rounds: expected a whole number"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
+def test_meaningless_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         AdaptiveMesh(**options)

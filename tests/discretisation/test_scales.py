@@ -48,7 +48,7 @@ def test_the_spread_counts_standard_deviations() -> None:
     assert data_variation(discretised(problem)) == pytest.approx(200.0)
 
 
-def test_data_without_spread_count_as_one() -> None:
+def test_data_without_spread_have_size_one() -> None:
     data = {"t": [0.0, 1.0], "x": [3.0, 3.0]}
     problem = Problem(Model(ode={"x": "-k*x"}), data, {"k": {}}, {"x": {}})
     assert data_variation(discretised(problem)) == 1.0

@@ -388,7 +388,7 @@ def test_the_trapezoid_changes_sign_at_every_step_where_it_is_too_long() -> None
 
 
 @pytest.mark.parametrize("scheme", [Euler(), RungeKutta(), AdamsMoulton(), Simpson()], ids=named)
-def test_the_others_explode_where_steps_are_too_long(scheme: Scheme) -> None:
+def test_explicit_schemes_explode_if_steps_are_too_long(scheme: Scheme) -> None:
     assert abs(decay(scheme, 1e6)[-1]) > 10
 
 

@@ -80,7 +80,7 @@ def exact(problem: Problem, rates: Rates, point: Array) -> Array:
 @pytest.mark.slow
 @pytest.mark.parametrize("degree", [0, 1, 2, 3])
 @pytest.mark.parametrize("build", [exchange, swing])
-def test_solutions_are_inside(
+def test_solutions_lie_in_the_enclosures(
     monkeypatch: pytest.MonkeyPatch,
     build: Callable[[], tuple[Problem, Array, Rates]],
     degree: int,
@@ -121,7 +121,7 @@ def test_the_affine_map_encloses_stiff_rates_that_short_steps_cannot(
     assert (apart <= fast.remainder[:, 1] + steps.remainder[:, 1]).all()
 
 
-def test_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_every_kind_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """States that jump, and constants that are switched, restart."""
     times = np.array([0.0, 2.0, 3.0, 30.0])
     problem = Problem(

@@ -56,7 +56,7 @@ def reference(name: str) -> Array:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LIBRARY)
-def test_library_problems(name: str) -> None:
+def test_library_problems_are_enclosed(name: str) -> None:
     problem, vector = library.load(name), reference(name)
     enclosure, forward = Enclosure(problem), ForwardMap(problem)
     for relative in LIBRARY[name]:
@@ -76,7 +76,7 @@ def test_library_problems_at_every_degree(name: str, degree: int) -> None:
 
 
 @pytest.mark.slow
-def test_many_boxes_far_from_the_reference() -> None:
+def test_boxes_far_from_the_reference_are_enclosed() -> None:
     """A point in each of a hundred boxes (the stiff engine would not be accurate enough)."""
     problem = library.load("alpha-pinene")
     rng = np.random.default_rng(0)
@@ -99,7 +99,7 @@ def test_many_boxes_far_from_the_reference() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RATIONAL)
-def test_features_of_problems(name: str) -> None:
+def test_residuals_are_enclosed_for_every_feature_of_problems(name: str) -> None:
     problem, vector = ZOO[name]()
     enclosure, forward = Enclosure(problem), ForwardMap(problem)
     for relative in (0.0, 1e-3, 0.1):
@@ -112,7 +112,7 @@ def test_features_of_problems(name: str) -> None:
     ["none", "a number", "a column", "relative", "a prior", "log", "log10", "log, unweighted"],
 )
 @pytest.mark.parametrize("degree", [0, 2])
-def test_noise_with_known_standard_deviations(name: str, degree: int) -> None:
+def test_residuals_with_known_standard_deviations_are_enclosed(name: str, degree: int) -> None:
     problem, vector = NOISE[name]()
     enclosure = Enclosure(problem, degree)
     for relative in (0.0, 1e-2):
@@ -142,7 +142,7 @@ def with_input(interpolation: str, ode: str = "u - k*x", **more: Any) -> Case:
 @pytest.mark.slow
 @pytest.mark.parametrize("interpolation", ["linear", "constant", "cubic"])
 @pytest.mark.parametrize("ode", ["u - k*x", "k*u*(1 - x*u)/(3 + t)", "u"])
-def test_inputs(interpolation: str, ode: str) -> None:
+def test_inputs_are_enclosed(interpolation: str, ode: str) -> None:
     problem, vector = with_input(interpolation, ode)
     forward = ForwardMap(problem)
     for order in (1, 10):
@@ -153,7 +153,7 @@ def test_inputs(interpolation: str, ode: str) -> None:
                 assert found.remainder.max() < (1e-4 if relative == 0 else 0.1)
 
 
-def test_inputs_that_begin_late_and_end_early() -> None:
+def test_inputs_may_begin_late_and_end_early() -> None:
     data = {"t": [0.0, 1.0, 2.0, 3.0, 4.0], "u": [np.nan, 1.0, 3.0, 2.0, np.nan], "y": [0.0] * 5}
     for interpolation in ("linear", "constant", "cubic"):
         problem = Problem(
@@ -205,7 +205,7 @@ def eventful() -> Case:
 
 
 @pytest.mark.slow
-def test_events() -> None:
+def test_events_of_every_kind_are_followed() -> None:
     problem, vector = eventful()
     enclosure, forward = Enclosure(problem), ForwardMap(problem)
     for relative in (0.0, 1e-4, 1e-2, 0.1):
@@ -214,7 +214,7 @@ def test_events() -> None:
 
 
 @pytest.mark.slow
-def test_priors_experiments_and_unknown_initial_values() -> None:
+def test_priors_experiments_and_unknown_initial_values_are_enclosed() -> None:
     model = Model(
         ode={"x": "-k*x*z", "z": "a*(x - z)"},
         observables={"y": "x/(1 + z)", "w": "(x^2 - z)/(k + x)"},
@@ -238,7 +238,7 @@ def test_priors_experiments_and_unknown_initial_values() -> None:
 
 
 @pytest.mark.slow
-def test_points_against_many_digits() -> None:
+def test_functions_of_points_agree_with_many_digits() -> None:
     """Lotka-Volterra with the Taylor method of mpmath, thirty digits."""
     problem = Problem(
         Model(ode={"x": "a*x - b*x*y", "y": "b*x*y - y/3"}),
@@ -292,7 +292,7 @@ def random_field(rng: np.random.Generator) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_random_equations(seed: int) -> None:
+def test_random_equations_are_enclosed(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = Problem(
         Model(ode=random_field(rng)),
@@ -352,7 +352,7 @@ def test_a_problem_without_enclosure_is_refused(name: str) -> None:
         Enclosure(build())
 
 
-def test_too_many_unknowns() -> None:
+def test_too_many_unknowns_are_refused() -> None:
     names = [f"p{k}" for k in range(60)]
     problem = Problem(Model(ode={"y": " + ".join(names)}), FOUR, {n: {} for n in names}, {"y": 1.0})
     with pytest.raises(InputError, match="60 unknowns: polynomials of degree 3"):

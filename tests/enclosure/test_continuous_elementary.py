@@ -66,7 +66,7 @@ def everywhere() -> tuple[Problem, Array]:
 @pytest.mark.slow
 @pytest.mark.parametrize("build", [pendulum, gene, everywhere])
 @pytest.mark.parametrize("degree", [1, 2])
-def test_solutions_of_an_integrator_are_inside(build: Any, degree: int) -> None:
+def test_solutions_of_an_integrator_lie_in_the_enclosures(build: Any, degree: int) -> None:
     problem, vector = build()
     enclosure = Enclosure(problem, degree)
     for relative in (0.0, 0.01):
@@ -76,7 +76,7 @@ def test_solutions_of_an_integrator_are_inside(build: Any, degree: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["seasonal-lotka-volterra", "bock"])
-def test_problems_of_the_library(name: str) -> None:
+def test_library_problems_have_finite_enclosures(name: str) -> None:
     problem, known = library.load(name), library.reference(name)
     values = {**known.parameters, **known.initial}
     vector = np.array([values[u.name] for u in problem.unknowns])
@@ -84,7 +84,7 @@ def test_problems_of_the_library(name: str) -> None:
     assert np.isfinite(found.remainder).all()
 
 
-def test_where_a_state_may_leave_the_domain_nothing_is_known() -> None:
+def test_a_state_that_may_leave_the_domain_has_no_bounds() -> None:
     problem = observed({"x": "-k", "y": "sqrt(x)"}, [0.5, 1.5], {"x": {}, "y": 0.0}, ["k"])
     found = Enclosure(problem)(*box(np.array([1.0, 1.0]), 0.01))
     assert np.isfinite(found.remainder[[0, 2]]).all()

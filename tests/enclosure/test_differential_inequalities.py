@@ -65,7 +65,7 @@ def along(system: System, lower: Array, upper: Array, start: Array, times: Seque
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_random_boxes_of_a_stiff_network(seed: int) -> None:
+def test_random_boxes_of_a_stiff_network_are_enclosed(seed: int) -> None:
     problem = odefit.library.load("alpha-pinene")
     system = System(problem, problem.conditions[0])
     rng = np.random.default_rng(seed)
@@ -99,7 +99,7 @@ def test_decay_at_any_rate_takes_one_step() -> None:
 
 @pytest.mark.parametrize("guesses", [0, 1, 3])
 @pytest.mark.parametrize("refinements", [0, 2])
-def test_growth_is_not_believed_to_be_small(
+def test_growth_is_not_assumed_to_be_small(
     guesses: int, refinements: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guesses that are not confirmed are no bounds: x of 1/(1 - t x0) goes to infinity."""
@@ -125,7 +125,7 @@ def along_states(system: System, start: Sequence[float], times: Sequence[float])
     return along(system, nothing, nothing, np.array(start), times)
 
 
-def test_rotations() -> None:
+def test_rotations_are_bounded_by_differential_inequalities() -> None:
     """Signs change, and there is nothing to hold on to: wide, but not wrong."""
     problem = observed({"x": "w*y", "y": "-w*x"}, [0.4, 1.0], {"x": 1.0, "y": 0.0}, ["w"])
     system = System(problem, problem.conditions[0])
@@ -157,7 +157,9 @@ def test_the_last_state_of_a_chain_holds_the_conserved_sum() -> None:
 
 @pytest.mark.parametrize("bound", [highest, compiled_highest])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_comparison_equation(seed: int, bound: Comparison) -> None:
+def test_bounds_contain_the_solution_of_the_comparison_equation(
+    seed: int, bound: Comparison
+) -> None:
     """Against its solution in many small steps, from either side of zero."""
     rng = np.random.default_rng(seed)
     count = 60
@@ -183,7 +185,9 @@ def test_the_comparison_equation(seed: int, bound: Comparison) -> None:
 
 
 @pytest.mark.parametrize("bound", [highest, compiled_highest])
-def test_the_comparison_equation_where_numbers_end(bound: Comparison) -> None:
+def test_bounds_contain_the_solution_of_the_comparison_equation_at_overflow(
+    bound: Comparison,
+) -> None:
     big, one = np.full(1, 1e5), np.ones(1)
     with np.errstate(all="ignore"):
         assert bound(one, big, big, one, 1.0)[0] == np.inf
@@ -249,7 +253,9 @@ def test_a_lost_state_spoils_no_bound() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_wide_boxes_of_stiff_networks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_boxes_of_stiff_networks_are_enclosed(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Taylor models for some states and intervals for others, whichever give up."""
     monkeypatch.setattr(flow, "MAX_STEPS", [20, 60, 400][seed])
     monkeypatch.setattr(affine_maps, "STIFF_RATE", np.inf)

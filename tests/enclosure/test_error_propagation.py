@@ -150,7 +150,7 @@ def test_componentwise_is_exact_for_compartments() -> None:
     np.testing.assert_allclose(after[0], expm(a) @ sizes, rtol=1e-8)
 
 
-def test_a_negative_diagonal_is_no_reason_to_round_down() -> None:
+def test_a_negative_diagonal_does_not_round_down() -> None:
     after, _ = propagate_componentwise(np.full((1, 1, 1), -2.0), np.ones((1, 1)), np.zeros((1, 1)))
     with mpmath.workdps(30):
         assert mpmath.mpf(float(after[0, 0])) >= mpmath.exp(-2)
@@ -265,7 +265,7 @@ def test_the_longest_column_comes_first() -> None:
     np.testing.assert_allclose(np.abs(q[0]), [[0.0, 1.0], [1.0, 0.0]], atol=1e-15)
 
 
-def test_error_bounds_are_taken_and_put() -> None:
+def test_error_bounds_can_be_selected_and_replaced() -> None:
     error = ErrorBound.of(np.arange(6.0).reshape(3, 2))
     part = error.take(np.array([2, 0]))
     assert part.sizes.tolist() == [[4.0, 5.0], [0.0, 1.0]]

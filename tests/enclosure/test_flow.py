@@ -33,7 +33,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "degree", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1, 3))]
 )
-def test_exact_solutions_are_inside(case: str, degree: int) -> None:
+def test_exact_solutions_lie_in_the_enclosures(case: str, degree: int) -> None:
     problem, vector, solution, widest = CASES[case]
     enclosure = Enclosure(problem, degree)
     for relative in ((0.0, 1e-9)[degree % 2], 1e-2, widest):
@@ -43,7 +43,7 @@ def test_exact_solutions_are_inside(case: str, degree: int) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("order", [1, pytest.param(20, marks=pytest.mark.slow)])
-def test_at_every_order_in_time(case: str, order: int) -> None:
+def test_enclosures_hold_at_every_order_in_time(case: str, order: int) -> None:
     problem, vector, solution, _ = CASES[case]
     holds(problem, Enclosure(problem, 2, order), *box(vector, 0.05), solution, count=2)
 
@@ -81,7 +81,7 @@ def test_the_remainder_is_of_the_next_degree(case: str) -> None:
 
 @pytest.mark.parametrize("k", [1e2, 1e4, 1e5])
 @pytest.mark.usefixtures("patient")
-def test_stiff_decay(k: float) -> None:
+def test_stiff_decay_is_enclosed(k: float) -> None:
     problem = observed({"x": "-k*x"}, [0.0, 1e-3, 5e-3], {"x": {}}, ["k"])
     found = holds(problem, Enclosure(problem), *box(np.array([k, 1.0]), 1e-3), decay)
     assert np.isfinite(found.remainder).all()
@@ -114,7 +114,7 @@ def test_no_time_is_lost_in_many_steps(t0: float) -> None:
     assert found.remainder[:2].max() < 1e-8
 
 
-def test_the_shortest_time_spans_there_are() -> None:
+def test_the_shortest_time_spans_are_integrated() -> None:
     t = [1.0]
     for _ in range(3):
         t.append(float(np.nextafter(t[-1], 2.0)))
@@ -143,7 +143,7 @@ def test_a_solution_that_explodes_is_not_bounded() -> None:
     assert np.isinf(found.remainder[2, 1:]).all()
 
 
-def test_up_to_a_pole() -> None:
+def test_a_solution_is_followed_up_to_a_pole() -> None:
     problem, pole = blowing_up()
     problem = observed({"x": "x^2"}, [0.5, 0.9, 0.99], {"x": {}}, [])
     for lower, upper in ([0.2, 0.3], [0.9, 1.0], [1.0, 1.0], [-2.0, -1.0]):
@@ -162,7 +162,7 @@ def test_a_denominator_with_a_zero_in_it() -> None:
 
 @pytest.mark.parametrize("tries", [1, 2, 4])
 @pytest.mark.parametrize("upper", [0.35, 1.0, 1.1])
-def test_a_deviation_larger_than_guessed_is_not_believed(
+def test_a_deviation_larger_than_guessed_is_not_trusted(
     tries: int, upper: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one step to where the largest of 0.3 to 1.1 is at 110: a guess that fails is no bound."""

@@ -88,7 +88,9 @@ def test_inputs_are_integrated_exactly(interpolation: str, shift: float) -> None
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_inputs_of_more_orders_than_are_kept(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_may_have_more_orders_than_are_kept(
+    order: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """``u = t^2`` and its integral both begin with zeros; in few long steps."""
     monkeypatch.setattr(flow, "SHORTEST_STEP", 0.5)
     t = [0.0, 1.0, 2.0, 3.0]
@@ -160,7 +162,7 @@ def test_events_at_one_time_happen_one_after_the_other() -> None:
     assert abs(after - Fraction(true)) <= error + Fraction(1e-16)
 
 
-def test_doses_multiply_what_is_not_known() -> None:
+def test_events_that_multiply_uncertain_states_are_enclosed() -> None:
     problem = decay([Event((1.0,), {"x": "100*x"}), Event((2.0,), {"x": "x/50"})], {"x": "-k*x"})
     found = Enclosure(problem, 0)(np.array([[0.5]]), np.array([[1.0]]))
     for k in (0.5, 0.75, 1.0):
@@ -179,7 +181,7 @@ def test_an_event_whose_constant_depends_on_states_is_refused() -> None:
         system(decay([Event((1.0,), {"c": "x/2"})]))
 
 
-def test_modes_and_breaks() -> None:
+def test_events_make_modes_and_breaks() -> None:
     problem = decay([Event((0.0, 2.0), {"x": "x + 1"}), Event((1.5,), {"c": 2.0})])
     one = system(problem)
     assert one.breaks == [1.5, 2.0]

@@ -34,7 +34,7 @@ def test_a_special_model_is_that_of_its_seed() -> None:
 
 
 @pytest.mark.slow
-def test_the_judge_sees_what_double_precision_hides() -> None:
+def test_the_judge_detects_errors_that_double_precision_hides() -> None:
     # Of the Hill chains some begin with powers of the time that doubles lose.
     model = special_model(0)
     judge = Judge(model, 0)

@@ -90,7 +90,7 @@ def test_published_problems_need_their_folder(tmp_path: Path) -> None:
     assert [(t["method"], t["limit"]) for t in beside] == [("copasi", 120.0), ("scipy", 120.0)]
 
 
-def test_options_choose() -> None:
+def test_options_select_parts() -> None:
     chosen = {"parts": "dense", "systems": "goodwin,sir-births", "noise": "0,1e-2", "draws": "2-3"}
     tasks = campaign("automatic").with_options(chosen | {"methods": "automatic,scipy"}).tasks()
     assert len([t for t in tasks if t["method"] == DEFAULT]) == 8
@@ -117,7 +117,7 @@ def test_without_noise_residuals_vanish_or_the_fit_is_wrong() -> None:
     assert judged(exact, poor) == [(True, True), (False, False)]
 
 
-def test_a_status_is_right_where_it_says_what_is() -> None:
+def test_a_status_is_right_if_it_describes_the_fit() -> None:
     statuses = {"converged": True, "not converged": False, "time limit": True, "failed": False}
     for status, honest in statuses.items():
         assert judged(record(fit(), 1000.0, status=status)) == [(True, honest)]
@@ -195,7 +195,7 @@ def test_the_cascade_has_the_size_of_the_issue() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["time limit", "ctrl-c", "kill"])
-def test_a_fit_that_is_broken_off_is_reported_as_such(kind: str) -> None:
+def test_an_aborted_fit_is_reported_as_such(kind: str) -> None:
     task = fit(part="interrupts", problem="indirect-response", kind=kind, moment=0.7, seed=1)
     result = broken_off(task)
     assert result["seconds"] > result["after"] > 0
@@ -343,7 +343,7 @@ def test_draws_have_different_true_values() -> None:
 
 
 @pytest.mark.slow
-def test_a_system_at_rest_is_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_at_rest_gives_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense_data, "LIVELY", 1e3)
     with pytest.raises(InputError, match="pendulum: none of 100 draws"):
         dense_problem("pendulum", 0.0, 0)

@@ -89,7 +89,7 @@ def evaluated(problem: Problem, vector: Array) -> Evaluation:
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_the_script_by_hand_minimises_the_same_objective(system: str) -> None:
+def test_the_handwritten_script_minimises_the_same_objective(system: str) -> None:
     problem, truth = dense_problem(system, 1e-2, 0)
     vector = problem.vector(truth)
     residuals = Script(problem, lambda: None).residuals(vector)
@@ -98,7 +98,7 @@ def test_the_script_by_hand_minimises_the_same_objective(system: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["hiv-proteinase", "rational-seir", "sir"])
-def test_the_script_by_hand_knows_experiments_and_other_first_times(name: str) -> None:
+def test_the_handwritten_script_handles_experiments_and_first_times(name: str) -> None:
     problem = library.load(name)
     known = library.reference(name)
     vector = problem.vector({**known.parameters, **known.initial})
@@ -108,7 +108,7 @@ def test_the_script_by_hand_knows_experiments_and_other_first_times(name: str) -
     assert abs(float(residuals @ residuals) - found.objective) < 1e-8 * scale
 
 
-def test_the_script_knows_names_that_python_keeps_for_itself() -> None:
+def test_the_script_handles_names_reserved_by_python() -> None:
     """The model of HIV has a parameter `lambda`."""
     problem = library.load("hiv-f")
     vector = np.full(len(problem.unknowns), 0.2)
@@ -127,7 +127,7 @@ def test_the_script_has_the_log_likelihood_of_published_problems(name: str) -> N
 
 
 @pytest.mark.slow
-def test_the_script_knows_transforms_noise_of_every_kind_and_events_of_one_experiment() -> None:
+def test_the_script_handles_transforms_noise_and_events_of_one_experiment() -> None:
     problem, vector = mixed()
     found = evaluated(problem, vector)
     script = Script(problem, lambda: None)
@@ -136,7 +136,7 @@ def test_the_script_knows_transforms_noise_of_every_kind_and_events_of_one_exper
     assert script.log_likelihood(vector) == pytest.approx(found.log_likelihood, abs=1e-6)
 
 
-def test_half_the_squares_of_the_search_by_hand_differ_like_log_likelihoods() -> None:
+def test_half_squares_of_the_manual_search_differ_like_log_likelihoods() -> None:
     problem, vector = mixed()
     script = Script(problem, lambda: None)
     other = vector * (1 + 0.1 * np.cos(np.arange(len(vector))))
@@ -146,7 +146,7 @@ def test_half_the_squares_of_the_search_by_hand_differ_like_log_likelihoods() ->
     assert halves[0] > LOG_SHIFT
 
 
-def test_coordinates_of_the_search_by_hand_are_one_at_logarithmic_lower_bounds() -> None:
+def test_coordinates_of_the_handwritten_search_are_one_at_logarithmic_lower_bounds() -> None:
     problem, vector = mixed()
     coordinates = Coordinates(problem)
     np.testing.assert_allclose(coordinates.natural(coordinates.of(vector)), vector)
@@ -155,7 +155,7 @@ def test_coordinates_of_the_search_by_hand_are_one_at_logarithmic_lower_bounds()
     np.testing.assert_array_equal(plain.lower, library.load("sir").lower)
 
 
-def test_the_search_by_hand_fits_noise_that_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_handwritten_search_fits_estimated_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best standard deviation is the root mean square of the residuals."""
     monkeypatch.setattr("evidence.peers.scipy_fit.STARTS", 1)
     times = np.linspace(0.0, 4.0, 9)
@@ -187,7 +187,7 @@ def test_the_search_by_hand_fits_noise_that_is_estimated(monkeypatch: pytest.Mon
         ({"sd": 0.1, "lower_limit": 1e9}, "censored"),
     ],
 )
-def test_noise_that_the_programs_cannot_state_is_refused(
+def test_noise_that_other_programs_lack_is_refused(
     noise: dict[str, float | str], reason: str
 ) -> None:
     problem = library.load("sir")
@@ -207,9 +207,7 @@ def test_noise_that_the_programs_cannot_state_is_refused(
     ("name", "reason"),
     [("Blasi_CellSystems2016", "steady states"), ("Oliveira_NatCommun2021", "at given times")],
 )
-def test_starts_and_events_that_the_programs_cannot_state_are_refused(
-    name: str, reason: str
-) -> None:
+def test_starts_and_events_that_other_programs_lack_are_refused(name: str, reason: str) -> None:
     problem, _ = published(name)
     with pytest.raises(InputError, match=reason):
         check_stated(problem)
@@ -228,7 +226,7 @@ def test_unknowns_of_the_noise_are_those_behind_its_expressions() -> None:
 # COPASI -----------------------------------------------------------------------------------------
 
 
-def test_weights_of_estimated_noise_are_the_best_at_the_reference_or_there_are_none() -> None:
+def test_weights_of_estimated_noise_are_the_best_at_the_reference_or_missing() -> None:
     problem, vector = mixed()
     with pytest.raises(InputError, match="weights are given, not estimated"):
         weights_told(problem, None)
@@ -278,7 +276,7 @@ def test_copasi_minimises_the_same_objective_of_published_problems(
 
 
 @pytest.mark.slow
-def test_copasi_knows_experiments_that_differ_in_all_that_may_differ(tmp_path: Path) -> None:
+def test_copasi_reads_experiments_that_differ_in_every_feature(tmp_path: Path) -> None:
     problem, vector = mixed()
     assert_same_in_copasi(problem, vector, tmp_path, 1e-6)
 

@@ -97,7 +97,7 @@ def test_recovery_counts_truths_inside_intervals() -> None:
     assert row["mean score"] == pytest.approx(1.0)
 
 
-def test_recovery_knows_the_noise_that_it_adds() -> None:
+def test_recovery_reports_the_noise_that_it_adds() -> None:
     task = {"problem": "sir", "noise": 0.05, "sd": "given", "seed": 3}
     problem = noisy_problem(task)
     exact = library.load("sir")

@@ -25,7 +25,7 @@ def test_there_are_a_thousand_data_sets_of_each_problem() -> None:
 @pytest.mark.parametrize(
     "options", [{"sets": "none"}, {"problems": "enzymes"}, {"seeds": "3"}, {"sets": "0"}]
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, str]) -> None:
+def test_meaningless_options_are_refused(options: dict[str, str]) -> None:
     with pytest.raises(InputError):
         campaign("coverage").with_options(options)
 
@@ -56,7 +56,7 @@ def test_data_are_the_truth_with_the_stated_noise(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_counts_what_is_right() -> None:
+def test_a_batch_counts_the_right_fits() -> None:
     (task,) = campaign("coverage").with_options({"sets": "2", "problems": "decay"}).tasks()
     result = run(task)
     record = Record(task["key"], task, "done", result, "", 1.0)

@@ -85,7 +85,7 @@ def test_a_part_that_fails_or_lacks_a_package_is_reported_and_the_others_run(
     assert "[4/4] alpha-pinene: about 60 s, until " in said
 
 
-def test_whoever_sets_options_of_a_part_answers_for_its_packages() -> None:
+def test_options_of_a_part_require_its_packages() -> None:
     row = replace(ROWS["petab-gradients"], needs=["no-such-package"])
     assert Part(row).missing() == ["no-such-package"]
     assert Part(row, {"amici": "python"}).missing() == []

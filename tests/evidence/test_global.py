@@ -123,7 +123,7 @@ def test_every_task_has_a_unique_key_with_its_limit() -> None:
         ({"spaces": "continuous", "parts": "noise-free"}, 11),
     ],
 )
-def test_options_choose(chosen: dict[str, str], count: int) -> None:
+def test_options_select_parts(chosen: dict[str, str], count: int) -> None:
     assert len(campaign("global").with_options(chosen).tasks()) == count
 
 

@@ -16,7 +16,7 @@ def test_the_cascade_has_six_unknowns_and_an_input_that_is_measured() -> None:
     assert condition.t0 == 0.0
 
 
-def test_seeds_that_end_alike_are_one_row() -> None:
+def test_seeds_with_equal_ends_share_a_row() -> None:
     both: dict[str, Any] = {
         "status": "converged",
         "objective": 38.78012,

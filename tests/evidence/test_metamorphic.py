@@ -88,7 +88,9 @@ def test_the_answer_of_a_fit_is_that_of_the_plain_problem(name: str) -> None:
         ("zoo", "zoo-34", "an event as if"),
     ],
 )
-def test_more_answers_are_those_of_the_plain_problem(source: str, problem: str, name: str) -> None:
+def test_further_answers_equal_those_of_the_plain_problem(
+    source: str, problem: str, name: str
+) -> None:
     assert not distinguishable(source, problem, name)
 
 
@@ -123,6 +125,6 @@ def test_differing_guises_are_counted_and_named() -> None:
     assert list(found["failures"]["guise"]) == ["other names"]
 
 
-def test_a_task_tells_how_its_guise_differs() -> None:
+def test_a_task_reports_how_its_guise_differs() -> None:
     (task,) = tasks(("published",), ("BoxBOD",), ("columns permuted",), 1, "", 60.0)
     assert run(task)["differs"] == []

@@ -172,7 +172,7 @@ def test_henon_heiles_from_guesses_of_one_half_reaches_the_optimum() -> None:
         assert np.abs(off).max() < 5
 
 
-def test_the_initial_value_approach_cannot_even_begin_there() -> None:
+def test_the_initial_value_approach_fails_at_once_there() -> None:
     (fit,) = measured(fits_task("henon-heiles", "data", realizations=1, nodes=1))
     assert not fit["converged"]
     assert "grows without bound" in fit["message"]

@@ -37,7 +37,7 @@ def test_a_search_ends_where_trajectories_explode() -> None:
 
 
 @pytest.mark.slow
-def test_an_end_on_a_ridge_is_no_optimum_of_a_reference() -> None:
+def test_an_end_on_a_ridge_is_not_a_reference_optimum() -> None:
     """Differences end this search at 26.61; odefit goes on along the ridge to 25.07."""
     found = data_set("toggle", 1)
     search = _Search(found, MODELS["toggle"]["compared"])
@@ -72,7 +72,7 @@ def test_a_solution_that_is_alone_has_the_intervals_of_the_table() -> None:
     assert ends == pytest.approx(list(result.params["k"].ci or ()))
 
 
-def test_an_optimum_that_no_solution_is_at_or_around_is_not_mentioned() -> None:
+def test_an_optimum_far_from_all_solutions_is_not_mentioned() -> None:
     (known, fit) = tasks(["sparse-prey"], 1, ("reference", "fit"), 10, [60.0], 1)
     truth = data_set("sparse-prey", 0).truth
     alias = {k: v * (3.0 if k in ("a", "b", "c", "d") else 1.0) for k, v in truth.items()}

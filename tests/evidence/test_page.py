@@ -99,9 +99,7 @@ def test_a_table_is_recorded_and_written_as_it_was(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_results_file_that_lacks_something_is_refused(
-    text: str, words: str, tmp_path: Path
-) -> None:
+def test_an_incomplete_results_file_is_refused(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=words):

@@ -74,7 +74,7 @@ def test_no_published_design_is_better_than_the_planned_one(name: str) -> None:
         assert result["others"][1] > result["others"][0] + 0.1
 
 
-def test_another_division_between_the_windows_tells_more() -> None:
+def test_another_division_between_the_windows_gives_more_information() -> None:
     theirs, other = np.array([1.0, 10, 10, 240, 241]), np.array([1.0, 1, 10, 10, 240])
     assert fixed_effects(other) > fixed_effects(theirs) + 0.06
     assert poped_objective(other) > poped_objective(theirs) + 0.2

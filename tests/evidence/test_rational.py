@@ -139,7 +139,7 @@ def test_campaigns_have_the_papers_size_and_that_of_the_noise_table() -> None:
     assert {t["points"] for t in noisy} == {1001}
 
 
-def test_options_choose_tasks() -> None:
+def test_options_select_tasks() -> None:
     given = {
         "noise": "0, 1e-4",
         "points": "51",
@@ -304,7 +304,7 @@ def test_tables_hold_ours_beside_the_papers() -> None:
     assert "noise" not in tables
 
 
-def test_noisy_runs_are_held_against_what_the_data_allow() -> None:
+def test_noisy_runs_are_compared_with_the_best_fit_to_the_data() -> None:
     tasks = [run_task("rational-hiv", i, 1e-2, 1001, INTERVAL) for i in range(4)]
     said = "4 solutions; the derivatives of the data cannot be trusted: y1"
     records = [
@@ -326,7 +326,7 @@ def test_noisy_runs_are_held_against_what_the_data_allow() -> None:
     assert not {"median", "sets"} & set(tables)
 
 
-def test_a_run_without_an_answer_is_in_the_list() -> None:
+def test_a_run_without_an_answer_is_listed() -> None:
     task = run_task("rational-hiv", 0, 0.0, 21, INTERVAL)
     refused = {"status": "refused", "message": "too few points", "seconds": 0.1}
     row = frame([Record(task["key"], task, "done", refused, "", 0.1)]).iloc[0]

@@ -106,7 +106,7 @@ def test_a_worker_serves_many_tasks(tmp_path: Path, log: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc, and signals at a parent's death")
-def test_a_killed_campaign_goes_on_where_it_stopped(tmp_path: Path, log: Path) -> None:
+def test_a_killed_campaign_continues_where_it_stopped(tmp_path: Path, log: Path) -> None:
     out = tmp_path / "out"
     process = started(out)
     wait_for_results(process, out, 3)
@@ -124,7 +124,7 @@ def test_a_killed_campaign_goes_on_where_it_stopped(tmp_path: Path, log: Path) -
 
 
 @pytest.mark.slow
-def test_an_interrupt_leaves_tables_of_what_there_is(tmp_path: Path) -> None:
+def test_an_interrupt_leaves_tables_of_the_finished_runs(tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = started(out)
     wait_for_results(process, out, 2)
@@ -140,7 +140,7 @@ def test_an_interrupt_leaves_tables_of_what_there_is(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 @pytest.mark.parametrize("campaign", ["twice", "fonts"])
-def test_an_interrupt_of_the_writing_breaks_nothing_off(tmp_path: Path, campaign: str) -> None:
+def test_an_interrupt_does_not_abort_the_writing_of_tables(tmp_path: Path, campaign: str) -> None:
     """Matplotlib, its import broken off, brings the interpreter down at its end."""
     out = tmp_path / "out"
     code = (
@@ -253,7 +253,7 @@ def test_two_runs_do_not_share_a_directory(tmp_path: Path) -> None:
     process.communicate()
 
 
-def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "results.sqlite").write_bytes(b"no database at all" * 100)
     with pytest.raises(InputError, match="cannot be used as a store"):
         run_campaign(PLAIN, tmp_path)
@@ -312,7 +312,7 @@ def test_pairs_of_levels_occur_equally_often() -> None:
     assert max(pairs.values()) <= 2
 
 
-def test_more_contains_less_and_the_order_stays() -> None:
+def test_a_longer_selection_contains_a_shorter_one_in_order() -> None:
     keys = [t["key"] for t in TASKS]
     previous: set[str] = set()
     for limit in range(1, len(TASKS) + 5):
@@ -323,7 +323,7 @@ def test_more_contains_less_and_the_order_stays() -> None:
     assert previous == set(keys)
 
 
-def test_no_limit_is_everything() -> None:
+def test_without_a_limit_everything_is_kept() -> None:
     assert balanced(TASKS, None) == TASKS
 
 

@@ -127,7 +127,7 @@ def test_published_starts_are_those_of_the_authors_program() -> None:
 # Choices ----------------------------------------------------------------------------------------
 
 
-def test_options_choose_tasks() -> None:
+def test_options_select_tasks() -> None:
     chosen = campaign("separable").with_options(
         {"models": "sir, gma", "sizes": "large", "noise": "0.3", "runs": "60", "polished": "10"}
         | {"smoothed": "0", "published": "0"}

@@ -23,7 +23,7 @@ def rows(record: Record) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_the_truth_nearly_fits(system: str) -> None:
+def test_the_truth_is_near_the_optimum(system: str) -> None:
     drawn = sampled(system, SYSTEMS[system], 0)
     problem = problem_from_mapping(drawn.mapping)
     size = sum(len(s.values) for c in problem.conditions for s in c.series.values())

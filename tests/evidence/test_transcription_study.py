@@ -83,7 +83,7 @@ def test_meshes_tolerances_and_penalties_are_the_papers() -> None:
     assert runs["crauste-p"] == 60
 
 
-def test_a_key_says_the_whole_configuration() -> None:
+def test_a_key_contains_the_whole_configuration() -> None:
     for c in IPOPT:
         assert Configuration.of(c.key) == c
 

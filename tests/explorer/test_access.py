@@ -124,7 +124,7 @@ def test_another_host_name_is_refused_even_with_the_cookie(
     "origin",
     [None, "null", "http://evil.example", "http://localhost:4000", "https://127.0.0.1:4000"],
 )
-def test_questions_from_pages_of_others_are_refused(origin: str | None) -> None:
+def test_requests_from_other_sites_are_refused(origin: str | None) -> None:
     inside = client(guarded())
     headers = {"content-type": "application/json"} | ({} if origin is None else {"origin": origin})
     for _, path in (r for r in every_route() if r[0] == "POST" and r[1].startswith("/api")):
@@ -133,13 +133,13 @@ def test_questions_from_pages_of_others_are_refused(origin: str | None) -> None:
     assert inside.post("/api/fit/stop", content=b"{}", headers=right).status_code == 200
 
 
-def test_a_form_of_another_kind_is_no_question() -> None:
+def test_a_form_of_another_kind_is_refused() -> None:
     inside = client(guarded())
     form = {"origin": HOST, "content-type": "text/plain"}
     assert inside.post("/api/fit/stop", content=b"{}", headers=form).status_code == 415
 
 
-def test_a_question_that_is_too_long_is_not_read() -> None:
+def test_a_request_that_is_too_long_is_not_read() -> None:
     inside = client(guarded())
     headers = {"origin": HOST, "content-type": "application/json", "content-length": "1" * 12}
     assert inside.post("/api/curves", content=b"{}", headers=headers).status_code == 413
@@ -158,7 +158,7 @@ def test_nothing_but_the_page_s_own_files_is_served() -> None:
         assert inside.get(f"/static/{name}").status_code == 404
 
 
-def test_every_answer_forbids_what_comes_from_elsewhere() -> None:
+def test_every_response_forbids_foreign_content() -> None:
     inside, outside = client(guarded()), client(guarded(), entered=False)
     for answer in (inside.get("/"), inside.get("/static/main.js"), outside.get("/")):
         policy = answer.headers["content-security-policy"]

@@ -302,7 +302,7 @@ def test_sensitivities_are_chosen_by_their_bars(page: Page) -> None:
     expect(page.locator("#view")).to_contain_text("Each bar")
 
 
-def test_snapshots_are_drawn_compared_taken_and_removed(page: Page) -> None:
+def test_snapshots_can_be_taken_drawn_compared_and_removed(page: Page) -> None:
     page.locator("#snapshot-block summary").click()
     page.get_by_label("Name").fill("slow")
     page.get_by_label("Name").press("Enter")
@@ -423,7 +423,7 @@ def test_every_control_has_a_name_and_is_reached_by_tab(page: Page) -> None:
     assert outline != "none"
 
 
-def test_on_a_phone_the_figures_never_cover_what_has_the_focus(
+def test_figures_never_cover_the_focused_element_on_a_phone(
     browser: Browser, explorer: Explorer
 ) -> None:
     with watched(browser, explorer, 320) as (page, watch):
@@ -444,7 +444,7 @@ def test_on_a_phone_the_figures_never_cover_what_has_the_focus(
     assert watch.problems == []
 
 
-def test_a_stranger_s_browser_gets_nothing(browser: Browser, explorer: Explorer) -> None:
+def test_an_unauthorised_browser_gets_nothing(browser: Browser, explorer: Explorer) -> None:
     context = browser.new_context()
     page = context.new_page()
     base = explorer.url.split("?")[0]

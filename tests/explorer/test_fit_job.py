@@ -33,7 +33,7 @@ def test_a_fit_that_is_closed_leaves_no_process_behind() -> None:
 
 
 @pytest.mark.slow
-def test_a_fit_that_is_stopped_says_so_or_has_ended_before() -> None:
+def test_a_stopped_fit_says_so_or_has_ended_before() -> None:
     problem = odefit.library.load("harmonic")
     job = FitJob()
     start = dict(zip(problem.keys, [1.0] * len(problem.keys), strict=True))

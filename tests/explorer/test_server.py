@@ -44,7 +44,7 @@ def test_the_server_answers_on_the_loopback_address_alone(page: Explorer) -> Non
     page.stop()
 
 
-def test_the_address_leads_in_and_nothing_else_does(page: Explorer) -> None:
+def test_only_the_address_gives_access(page: Explorer) -> None:
     base, token = page.url.split("/?token=")
     with httpx.Client(base_url=base) as stranger:
         for path in ("/", "/?token=x", "/static/main.js", "/api/problem", "/favicon.ico"):

@@ -133,7 +133,7 @@ def test_values_of_the_page_are_known_to_a_notebook(session: Session) -> None:
         ({"of": "result"}, "there is no saved result to compare with"),
     ],
 )
-def test_a_question_without_sense_gets_a_sentence(
+def test_a_nonsensical_request_is_answered_with_a_sentence(
     session: Session, change: dict[str, Any], sentence: str
 ) -> None:
     asked = {"values": values(session), "experiments": ["one"]} | change
@@ -174,9 +174,7 @@ def test_the_vector_field_is_that_of_the_equations(session: Session) -> None:
         ({"x": "-k*x", "y": "k*x", "z": "k*y"}, "over the two states"),
     ],
 )
-def test_where_there_is_no_vector_field_a_sentence_says_why(
-    ode: dict[str, str], sentence: str
-) -> None:
+def test_a_missing_vector_field_is_explained(ode: dict[str, str], sentence: str) -> None:
     model = odefit.Model(ode=ode, observables={"o": "x"})
     data = {"t": [1, 2], "o": [1.0, 0.5]}
     start = dict.fromkeys(ode, 1.0)
@@ -212,7 +210,7 @@ def test_a_fit_begins_at_the_values_and_holds_what_is_frozen(session: Session) -
     session.close()
 
 
-def test_everything_held_leaves_nothing_to_fit(session: Session) -> None:
+def test_with_all_unknowns_held_there_is_nothing_to_fit(session: Session) -> None:
     with pytest.raises(odefit.InputError, match="nothing to fit"):
         session.start_fit({"values": values(session), "frozen": list(session.values)})
 
@@ -242,7 +240,7 @@ def test_a_file_that_has_changed_meanwhile_is_left_alone(session: Session, file:
     assert file.read_text(encoding="utf-8") == theirs
 
 
-def test_nothing_is_written_that_was_not_shown(session: Session, file: Path) -> None:
+def test_unshown_guesses_are_not_written(session: Session, file: Path) -> None:
     before = file.read_bytes()
     with pytest.raises(odefit.InputError, match="ask for the difference first"):
         session.write_guesses({"digest": "0" * 64})
@@ -281,7 +279,7 @@ def test_a_problem_without_a_file_is_saved_as_a_copy(tmp_path: Path) -> None:
             session.save_copy({"values": at, "name": name})
 
 
-def test_a_result_is_where_the_sliders_stand_and_can_be_compared(session: Session) -> None:
+def test_a_result_sets_the_sliders_and_can_be_compared(session: Session) -> None:
     result = odefit.fit(session.problem, odefit.SingleShooting())
     compared = Session(session.problem, result)
     assert compared.values == pytest.approx(
@@ -370,7 +368,7 @@ def test_the_page_gets_the_distinguishable_ones_of_thousands_of_measurements() -
     assert answer["log_likelihood"] == pytest.approx(result.log_likelihood, rel=1e-9)
 
 
-def test_a_result_brings_its_standard_errors_and_the_problem_its_units() -> None:
+def test_parameters_have_standard_errors_from_the_result_and_units_from_the_problem() -> None:
     result = examples.dense()
     description = Session(result.problem, result).description()
     assert result.uncertainty is not None

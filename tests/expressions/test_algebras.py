@@ -121,7 +121,7 @@ def test_an_exponent_that_varies_has_its_derivative() -> None:
 
 
 @pytest.mark.parametrize("text", ["sqrt(x)", "x^0.5", "log(x + 1) + sqrt(x)"])
-def test_a_direction_in_which_nothing_moves_stays_zero_on_a_vertical_slope(text: str) -> None:
+def test_a_direction_without_motion_stays_zero_on_a_vertical_slope(text: str) -> None:
     x = Dual(np.array([0.0, 4.0]), {0: np.array([0.0, 1.0])})
     with np.errstate(all="ignore"):
         slope = parse(text).evaluate({"x": x}, DUAL).gradient(1, 2)[:, 0]

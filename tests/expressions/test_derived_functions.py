@@ -172,7 +172,7 @@ def right_hand_side(t: float, x: Any, k: float) -> Any:
 
 
 @pytest.mark.parametrize("ode", [right_hand_side, {"x": right_hand_side}])
-def test_a_python_function_is_refused_with_what_reads_it(ode: Any) -> None:
+def test_a_python_function_is_refused_with_the_function_that_reads_it(ode: Any) -> None:
     with pytest.raises(InputError) as caught:
         Model(ode=ode)
     assert (
@@ -204,7 +204,7 @@ def test_a_derivative_as_a_key_is_refused_with_the_state(key: str) -> None:
         ("time", "unknown name 'time' in '-time*x'; the time is t"),
     ],
 )
-def test_numbers_that_other_tools_know_get_a_remedy(name: str, remedy: str) -> None:
+def test_constants_of_other_tools_get_a_remedy(name: str, remedy: str) -> None:
     with pytest.raises(InputError) as caught:
         Problem(Model(ode={"x": f"-{name}*x"}), data={"t": [0, 1], "x": [1, 2]}, initial={"x": 1})
     assert caught.value.messages == (f"[ode] x: {remedy}",)

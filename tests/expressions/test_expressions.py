@@ -234,7 +234,7 @@ def test_nesting_and_length_are_bounded(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_sum_is_no_nesting() -> None:
+def test_a_long_sum_does_not_count_as_nesting() -> None:
     assert value("x" + " + x" * 20_000, x=1.0) == 20_001
 
 
@@ -254,7 +254,7 @@ def test_names_and_functions_are_distinguished() -> None:
     assert parse(" k1 ").name == "k1"
 
 
-def test_an_expression_with_names_is_no_constant() -> None:
+def test_an_expression_with_names_is_not_a_constant() -> None:
     assert parse("0*x").constant is None
 
 

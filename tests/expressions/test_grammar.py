@@ -98,7 +98,7 @@ def test_all_algebras_agree_on_values_and_derivatives_of_pieces(
 CASADI = CasadiAlgebra()
 
 
-def test_pieces_that_do_not_count_may_be_undefined() -> None:
+def test_inactive_pieces_may_be_undefined() -> None:
     text = "piecewise(log(x), x > 0, 1/x, x < 0, 7)"
     x = np.array([-2.0, 0.0, float(np.exp(1.0))])
     with np.errstate(all="ignore"):
@@ -161,7 +161,7 @@ def test_a_mistake_in_a_condition_is_named_with_its_remedy(text: str, message: s
     assert message in str(caught.value)
 
 
-def test_a_condition_is_no_number_and_a_number_no_condition() -> None:
+def test_conditions_and_numbers_are_not_interchangeable() -> None:
     with pytest.raises(ExpressionError, match="a number where a condition is expected"):
         parse_condition("x + 1")
     with pytest.raises(ExpressionError, match="stands where a number is expected"):
@@ -183,7 +183,7 @@ def test_conditions_nest_as_deep_as_numbers(text: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize("word", sorted(RESERVED))
-def test_words_of_the_grammar_are_no_names(word: str) -> None:
+def test_words_of_the_grammar_are_not_names(word: str) -> None:
     issues = Issues()
     Model(ode={word: "0"}, issues=issues)
     assert any("choose another name" in e for e in issues.errors)

@@ -18,7 +18,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_it_is_the_derivative_in_time(text: str) -> None:
+def test_the_time_derivative_agrees_with_differences(text: str) -> None:
     expression = parse(text)
     rates = {"x": 0.7, "y": -0.4, "t": 1.0}
     found = time_derivative(expression, {n: number(v) for n, v in rates.items()}).expression()

@@ -87,7 +87,7 @@ def test_bounds_from_one_side_give_no_intervals(side: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_constant_column_beside_others_leaves_these_their_errors() -> None:
+def test_a_constant_column_leaves_the_errors_of_others_unchanged() -> None:
     """c is measured as 2 exactly; k and the noise of x are those of a fit of x alone."""
     x = 10.0 * np.exp(-0.5 * TIMES) + 0.05 * np.array([1, -1, 0.5, -0.7, 0.4, 0.2])
     model = odefit.Model(ode={"x": "-k*x", "c": "0"})

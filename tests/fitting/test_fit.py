@@ -230,7 +230,7 @@ def test_single_shooting_is_a_method_too() -> None:
 
 
 @pytest.mark.slow
-def test_a_method_that_stops_too_early_is_driven_on() -> None:
+def test_a_method_that_stops_too_early_is_continued() -> None:
     """The last improvement is made on any answer."""
     problem = decay().with_parameters(k={"guess": 5.0}, s={"guess": 9.0})
     result = odefit.fit(problem, SingleShooting(evaluations=2))
@@ -285,7 +285,7 @@ def test_the_result_says_how_to_repeat_it() -> None:
     assert result.problem.keys == ("k", "s")
 
 
-def test_a_fit_leaves_its_problem_alone() -> None:
+def test_a_fit_does_not_change_its_problem() -> None:
     problem = decay()
     before = problem_to_mapping(problem)
     odefit.fit(problem, MultiStart(starts=2))
@@ -347,7 +347,7 @@ def test_a_prior_counts_as_a_measurement() -> None:
         ({"jobs": -2}, "jobs: expected a positive whole number"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], message: str) -> None:
+def test_meaningless_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         odefit.fit(decay(), **arguments)
     assert str(caught.value).startswith(message)
@@ -427,7 +427,7 @@ DRIVEN = Model(ode={"x": "w*cos(w*t)"})
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 1e-4, 0.1])
-def test_a_local_optimum_that_does_not_describe_the_data_is_no_converged_fit(noise: float) -> None:
+def test_a_local_optimum_far_from_the_data_is_not_a_converged_fit(noise: float) -> None:
     """A wrong frequency fits nothing; how large the noise is, dense data tell by themselves."""
     wrong = odefit.fit(waves(3.0, noise, model=DRIVEN, initial={"x": 0.0}), SingleShooting())
     assert wrong.best.parameters["w"] != pytest.approx(2.0, abs=0.1)
@@ -441,7 +441,7 @@ def test_a_local_optimum_that_does_not_describe_the_data_is_no_converged_fit(noi
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_a_better_answer_at_another_speed_is_the_answer_and_the_old_one_does_not_fit(
+def test_a_better_answer_at_another_speed_replaces_one_that_does_not_fit(
     noise: float,
 ) -> None:
     result = odefit.fit(waves(3.0, noise), SingleShooting())
@@ -452,7 +452,7 @@ def test_a_better_answer_at_another_speed_is_the_answer_and_the_old_one_does_not
 
 
 @pytest.mark.parametrize(("sd", "warned"), [(0.1, False), (0.03, True)])
-def test_residuals_above_the_noise_that_is_given_are_warned_of(sd: float, warned: bool) -> None:
+def test_a_warning_names_residuals_above_the_given_noise(sd: float, warned: bool) -> None:
     result = odefit.fit(waves(2.01, 0.1, noise={"x": {"sd": sd}}), SingleShooting())
     assert result.status is Status.CONVERGED
     assert any("larger than the noise that is given" in w for w in result.warnings) == warned
@@ -505,7 +505,7 @@ def test_a_proved_optimum_far_from_the_data_shows_that_the_model_is_wrong(certif
     assert any("so the model does not describe the data" in w for w in result.warnings) == certify
 
 
-def test_a_noise_that_is_estimated_may_stand_for_what_the_model_leaves_out() -> None:
+def test_estimated_noise_may_cover_what_the_model_omits() -> None:
     """The arc again, now with a standard deviation that the residuals make."""
     times = np.linspace(0.0, 1.0, 40)
     problem = Problem(
@@ -539,7 +539,7 @@ class Ends(Method):
 
 
 @pytest.mark.parametrize("polish", [pytest.param(True, marks=pytest.mark.slow), False])
-def test_where_the_best_end_cannot_be_integrated_the_next_is_the_answer(polish: bool) -> None:
+def test_the_next_end_replaces_a_best_one_that_cannot_be_integrated(polish: bool) -> None:
     """x = 1/(1 - k t) has no value at t = 4 for k = 0.3."""
     method = Ends((((0.3,), 1e-9), ((0.29,), 1e-8), ((0.1,), 1e-7)))
     result = odefit.fit(explosive(), method, polish=polish)
@@ -549,7 +549,7 @@ def test_where_the_best_end_cannot_be_integrated_the_next_is_the_answer(polish: 
     assert "instead of 2e-09" in warning
 
 
-def test_where_no_end_can_be_integrated_as_usual_other_tolerances_are_tried(
+def test_an_end_that_cannot_be_integrated_is_tried_with_other_tolerances(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With so few steps, 1e-6 can be had and 1e-9 cannot; a second opinion has more."""
@@ -611,7 +611,7 @@ def test_an_interruption_at_any_stage_gives_the_best_so_far(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_method_leaves_time_for_the_last_improvement() -> None:
+def test_a_method_reserves_time_for_the_last_improvement() -> None:
     @dataclass(frozen=True)
     class Slow(Ends):
         def solve(self, problem: Problem, control: Control) -> Estimate:
@@ -701,7 +701,7 @@ def test_the_estimates_do_not_depend_on_the_work_for_the_equations(
 
 
 @pytest.mark.slow
-def test_at_an_answer_that_leaves_unknowns_open_no_count_is_claimed() -> None:
+def test_an_answer_with_undetermined_unknowns_claims_no_count() -> None:
     """The amplitude is zero there, and the rate, which the equations determine, does nothing."""
     times = np.linspace(0.0, 4.0, 30)
     noise = np.random.default_rng(1).normal(size=30)
@@ -749,7 +749,7 @@ def test_a_certificate_is_added_to_any_fit() -> None:
         ),
     ],
 )
-def test_where_nothing_can_be_certified_the_fit_stays(problem: Problem, reason: str) -> None:
+def test_a_failed_certificate_leaves_the_fit(problem: Problem, reason: str) -> None:
     method = SingleShooting(evaluations=30)
     result = odefit.fit(problem, method, certify=True, time_limit=20)
     assert result.assessment.bounds is None
@@ -844,7 +844,7 @@ def test_solutions_that_a_method_distinguishes_are_not_merged() -> None:
     assert searched.best.hits == 2
 
 
-def test_solutions_on_a_ridge_are_not_merged_if_a_method_tells_them_apart() -> None:
+def test_solutions_on_a_ridge_are_not_merged_if_a_method_distinguishes_them() -> None:
     apart = ((2.0, 3.0), (3.0, 2.0))
     assert len(odefit.fit(hyperbola(), Counting(apart, TWO), polish=False).solutions) == 2
     assert len(odefit.fit(hyperbola(), Counting(apart, None), polish=False).solutions) == 1

@@ -32,7 +32,7 @@ def test_no_limit_is_shown_for_an_answer_that_nothing_can_beat(done: bool) -> No
 
 
 @pytest.mark.parametrize("done", [True, False])
-def test_a_gradient_left_over_says_nothing_against_an_answer_that_nothing_can_beat(
+def test_a_remaining_gradient_does_not_refute_an_unbeatable_answer(
     done: bool,
 ) -> None:
     at = np.array([1.0])

@@ -161,7 +161,7 @@ def test_a_stage_that_fails_costs_no_estimate(
         for name in FUNCTIONS
     ],
 )
-def test_a_report_is_written_whatever_stage_has_failed(
+def test_a_report_is_written_even_if_a_stage_fails(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(MODULE, name, raises(ERRORS[0]))
@@ -209,7 +209,7 @@ def test_without_any_stage_the_answer_is_the_end_of_the_search(
     assert "k" in result_text(result)
 
 
-def test_where_the_improvement_fails_the_answer_is_what_it_began_from(
+def test_a_failed_improvement_returns_its_start(
     unbroken: Callable[[float], Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = MODULE.answer
@@ -226,7 +226,7 @@ def test_where_the_improvement_fails_the_answer_is_what_it_began_from(
     assert [f.stage for f in result.failed_stages] == ["answer"]
 
 
-def test_an_overflow_in_a_stage_is_no_warning_and_no_failure(
+def test_an_overflow_in_a_stage_gives_no_warning_and_no_failure(
     unbroken: Callable[[float], Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = MODULE.assess_goodness
@@ -250,7 +250,7 @@ def test_a_fit_without_mistakes_has_no_failed_stages(
     assert len(result.outliers) == 1
 
 
-def test_a_stage_changes_what_it_says_that_it_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_changes_the_parts_that_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     changed: dict[str, set[str]] = {}
 
     def watched(stage: Any) -> Any:

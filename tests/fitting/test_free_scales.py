@@ -32,7 +32,7 @@ def scales(forward: ForwardMap, vector: Array) -> FreeScales:
     return FreeScales.of(forward, vector, at)
 
 
-def test_the_unit_of_a_state_that_is_not_seen_is_free() -> None:
+def test_the_unit_of_an_unobserved_state_is_free() -> None:
     forward, vector = prey()
     found = scales(forward, vector)
     (direction,) = found.directions
@@ -54,7 +54,7 @@ def test_a_place_outside_the_bounds_is_centred_with_the_same_fit() -> None:
     assert scales(forward, vector).centred(place) == pytest.approx(place)
 
 
-def test_nothing_is_free_where_both_states_are_seen() -> None:
+def test_nothing_is_free_if_both_states_are_observed() -> None:
     forward, vector = prey("x + y")
     assert len(scales(forward, vector).directions) == 0
     assert scales(forward, vector).centred(vector) is vector

@@ -47,7 +47,7 @@ def test_a_mirror_solution_just_outside_a_bound_fits_at_the_bound() -> None:
     assert 0.0 < bounded.fitting[1].objective - bounded.objective < 3.84
 
 
-def test_a_mirror_solution_far_outside_is_none_that_fits() -> None:
+def test_a_mirror_solution_far_outside_the_bounds_does_not_fit() -> None:
     assert fitted(0.4).assessment.complete is not None
     assert len(fitted(0.4).fitting) < 2
     assert not fitted(0.4).ambiguous

@@ -97,7 +97,7 @@ def test_turns_of_an_oscillation_are_apart() -> None:
     assert walker.rise(one, other) > 1e3 * 3.84
 
 
-def test_the_way_is_one_of_ratios_for_positive_unknowns() -> None:
+def test_the_path_is_geometric_for_positive_unknowns() -> None:
     forward, one, other = product()
     assert _between(forward.problem, one, other, 0.5) == pytest.approx(np.sqrt(one * other))
     signed = Problem(
@@ -169,7 +169,7 @@ def test_solutions_that_fit_are_counted_by_hill(make: Make, hills: int) -> None:
         assert counted.uncertainty is state.uncertainty
 
 
-def test_ends_of_one_ridge_are_one_solution_though_the_equations_tell_all_of_them() -> None:
+def test_ends_of_one_ridge_are_one_solution_although_the_equations_distinguish_them() -> None:
     """A count by the equations is of copies of the answer, not of places of its hill."""
     state, other = two_ends(product)
     told = replace(state, complete=Completeness(1, 1))
@@ -178,7 +178,7 @@ def test_ends_of_one_ridge_are_one_solution_though_the_equations_tell_all_of_the
     assert len([*(counted := with_hills(copied)).equal, *counted.near]) == 2
 
 
-def test_an_unfinished_comparison_is_told() -> None:
+def test_an_unfinished_comparison_is_reported() -> None:
     """No refit from one solution to the other was possible, and the straight way is too high."""
     state, _ = two_ends(bent)
     with_time = with_hills(state)

@@ -69,7 +69,7 @@ def test_an_alias_within_the_noise_is_a_solution_that_fits() -> None:
     )
 
 
-def test_an_optimum_that_noise_does_not_explain_is_none_that_fits() -> None:
+def test_an_optimum_that_noise_does_not_explain_does_not_fit() -> None:
     result = fitted(0.1)
     assert len(result.solutions) > 1
     assert result.solutions[1].objective - result.solutions[0].objective > 3.84

@@ -73,7 +73,7 @@ def test_the_table_has_the_intervals_of_all_and_the_first_lines_say_so() -> None
     assert "3 solutions fit equally well: they differ in p." in head
 
 
-def test_a_note_names_the_measurement_that_tells_them_apart() -> None:
+def test_a_note_names_the_measurement_that_distinguishes_the_solutions() -> None:
     """The state x = exp(-p t) was not measured; its noise is taken as 5 % of its largest value."""
     result = fitted()
     (notice,) = [n for n in result.notices if n.kind is NoticeKind.SETTLED_BY]

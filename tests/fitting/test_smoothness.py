@@ -119,7 +119,7 @@ def test_cross_validation_leaves_each_value_out() -> None:
 
 
 @pytest.mark.slow
-def test_a_fit_tells_its_smoothness_and_its_band_holds_the_input() -> None:
+def test_a_fit_reports_its_smoothness_and_its_band_contains_the_input() -> None:
     result = odefit.fit(problem("reml"), odefit.SingleShooting())
     assert any("restricted maximum likelihood" in w for w in result.warnings)
     table = result.predict(TIMES)

@@ -27,7 +27,7 @@ def test_a_degradation_that_ends_at_zero_has_the_standard_error_of_two_points(na
 
 
 @pytest.mark.slow
-def test_a_motor_with_friction_rests_and_moves() -> None:
+def test_a_motor_with_friction_stops_and_starts() -> None:
     """Values of an exact integration between the switches, where w rests while |u| <= Fc."""
     problem = odefit.load(CASES / "coulomb-friction" / "stick.toml")
     result = odefit.fit(problem, MultiStart(starts=1), seed=0)

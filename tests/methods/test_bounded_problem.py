@@ -44,7 +44,7 @@ def test_bounds_of_the_problem_are_enough() -> None:
     assert assumed(own, None) == {}
 
 
-def test_all_that_are_missing_are_named_with_a_proposal_that_can_be_pasted() -> None:
+def test_all_missing_values_are_named_with_lines_to_paste() -> None:
     with pytest.raises(InputError) as raised:
         finite_bounds(problem(), None)
     said = str(raised.value)
@@ -63,7 +63,7 @@ def test_given_bounds_narrow_those_of_the_problem() -> None:
     assert assumed(own, given) == {"k": (0.0, 2.0), "s": (1.0, 4.0)}
 
 
-def test_bounds_that_share_nothing_with_the_problem_s_are_refused() -> None:
+def test_bounds_disjoint_from_the_problem_s_are_refused() -> None:
     own = problem({"lower": 0.0, "upper": 3.0}, {"lower": 0.0, "upper": 1.0})
     with pytest.raises(InputError, match="does not overlap"):
         finite_bounds(own, {"k": (4.0, 5.0)})
@@ -90,7 +90,7 @@ def test_a_one_sided_bound_is_kept_in_a_proposal() -> None:
         {"guess": -3.0},
     ],
 )
-def test_proposals_are_finite_and_hold_the_guess(fields: dict[str, Any]) -> None:
+def test_proposals_are_finite_and_contain_the_guess(fields: dict[str, Any]) -> None:
     own = problem(fields)
     found = finite_bounds(own, "propose")
     assert np.isfinite(found).all()
@@ -148,7 +148,7 @@ def test_unknown_initial_values_and_experiments_are_unknowns_too() -> None:
     assert found.tolist() == [list(given[key]) for key in own.keys]
 
 
-def test_a_deadline_is_given_unless_there_is_one() -> None:
+def test_a_deadline_is_set_unless_one_exists() -> None:
     own = problem({"lower": 0.0, "upper": 3.0}, {"lower": -1.0, "upper": 5.0})
     begun = BoundedProblem.of(own, None, Control(), 60.0, "auto")
     assert 0.0 < begun.seconds_left <= 60.0
@@ -161,7 +161,7 @@ def test_a_deadline_is_given_unless_there_is_one() -> None:
     assert again.seconds_left == 0.0
 
 
-def test_a_problem_within_bounds_is_another_one() -> None:
+def test_a_problem_with_other_bounds_is_another_problem() -> None:
     own = problem({"lower": 0.0}, {"lower": 0.0})
     before = own.lower.copy(), own.upper.copy()
     bounds = np.array([[0.5, 2.0], [1.0, 3.0]])
@@ -175,7 +175,7 @@ def test_a_problem_within_bounds_is_another_one() -> None:
     assert [u.parameter.lower for u in found.unknowns] == [0.5, 1.0]
 
 
-def test_names_that_there_are_not_are_refused_all_at_once() -> None:
+def test_all_names_that_do_not_exist_are_refused_at_once() -> None:
     with pytest.raises(InputError) as raised:
         check_names(problem(), {"kk": (0, 1), "k": (0, 1), "speed": (0, 1)})
     said = str(raised.value)
@@ -206,6 +206,6 @@ def test_invalid_bounds_are_refused(given: Any, part: str) -> None:
     assert part in str(raised.value)
 
 
-def test_bounds_are_bounds() -> None:
+def test_valid_bounds_are_accepted() -> None:
     for fine in (None, "propose", {}, {"k": (0, 1)}, {"k": [0.0, 0.0]}):
         check_bounds("Method", fine)

@@ -33,7 +33,9 @@ def domains(motion: str, **more: object) -> Domains:
         ("exp(a/(1 + b)) + log(1 + c)*x", "", ""),
     ],
 )
-def test_logarithms_powers_and_divisors(motion: str, positive: str, nonzero: str) -> None:
+def test_logarithms_powers_and_divisors_have_domains(
+    motion: str, positive: str, nonzero: str
+) -> None:
     found = domains(motion)
     assert found.positive == set(positive)
     assert found.nonzero == set(nonzero)

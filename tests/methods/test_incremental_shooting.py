@@ -41,13 +41,15 @@ def ends(problem: Problem, search: MultiStart, count: int = 6) -> list[float]:
 
 
 @pytest.mark.slow
-def test_many_periods_are_no_obstacle(predator_and_prey: Problem) -> None:
+def test_many_periods_are_fitted(predator_and_prey: Problem) -> None:
     found = ends(predator_and_prey, MultiStart(IncrementalShooting()))
     assert sum(objective < 1e-4 for objective in found) >= 3
 
 
 @pytest.mark.slow
-def test_they_are_one_for_single_shooting(predator_and_prey: Problem) -> None:
+def test_single_shooting_ends_in_local_optima_from_the_same_starts(
+    predator_and_prey: Problem,
+) -> None:
     """Over the whole time it ends in local optima from all of the same starts."""
     assert min(ends(predator_and_prey, MultiStart(SingleShooting()))) > 1.0
 

@@ -30,7 +30,7 @@ def test_a_class_stands_for_its_defaults() -> None:
         (3, "method: expected a method such as odefit.MultiStart(starts=20) or the name of one"),
     ],
 )
-def test_a_value_that_is_no_method_is_refused(method: Any, words: str) -> None:
+def test_a_value_that_is_not_a_method_is_refused(method: Any, words: str) -> None:
     with pytest.raises(InputError, match="method") as caught:
         odefit.fit(odefit.library.load("harmonic"), method)
     assert words in str(caught.value)

@@ -65,7 +65,7 @@ def test_threads_give_the_same_result_as_no_threads(problem: Any) -> None:
 
 
 @pytest.mark.slow
-def test_processes_give_the_same_result_as_none() -> None:
+def test_worker_processes_give_the_same_result_as_one_process() -> None:
     method = MultiStart(starts=4, screening=2)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
         found = method.solve(oscillator(), Control(seed=1, executor=executor))
@@ -77,7 +77,9 @@ def test_processes_give_the_same_result_as_none() -> None:
 
 
 @pytest.mark.slow
-def test_own_processes_give_the_same_result_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_processes_give_the_same_result_as_one_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(workers, "POOL_AFTER_SECONDS", 0.0)
     method = MultiStart(screening=2, hits=2)
     found = method.solve(oscillator(), Control(seed=1, jobs=2))
@@ -141,7 +143,7 @@ def scripted(costs: Sequence[float], monkeypatch: pytest.MonkeyPatch, **options:
     return serial(decay(), MultiStart(**options))
 
 
-def test_it_ends_when_the_best_has_been_found_again_and_again(
+def test_multi_start_ends_after_repeated_hits_of_the_best(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     costs = [5.0, 3.0, 5.0, 3.0, 2.0, 3.0, 2.00001, 5.0, 2.0, 3.0, 2.0, 2.0, 1.0]
@@ -152,7 +154,7 @@ def test_it_ends_when_the_best_has_been_found_again_and_again(
     assert found.best.index == 4
 
 
-def test_a_perfect_fit_need_not_be_found_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_perfect_fit_needs_fewer_hits(monkeypatch: pytest.MonkeyPatch) -> None:
     found = scripted([1.0, 1e-26, 1.0, 1e-27, 0.0], monkeypatch, hits=5, zero_hits=2)
     assert len(found.starts) == 4
 
@@ -197,7 +199,7 @@ def test_if_all_starts_fail_the_reasons_are_reported(monkeypatch: pytest.MonkeyP
     )
 
 
-def test_starts_look_for_a_point_that_can_be_integrated() -> None:
+def test_starts_are_drawn_until_a_point_can_be_integrated() -> None:
     """k below 1/4 of [0.05, 3]: one point in fourteen."""
     found = serial(explosive(), MultiStart(starts=4, screening=8))
     assert all(s.status is Status.CONVERGED for s in found.starts)
@@ -232,7 +234,7 @@ def test_a_time_limit_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(found.starts) == 2
 
 
-def test_a_deadline_in_the_past_still_gives_an_answer_in_words() -> None:
+def test_a_past_deadline_still_gives_a_sentence() -> None:
     found = MultiStart().solve(oscillator(), Control(jobs=1, deadline=time.monotonic() - 1))
     assert found.status is Status.TIME_LIMIT
     assert found.message == "stopped before the first start was finished"
@@ -274,7 +276,7 @@ class Broken(Executor):
         return future
 
 
-def test_an_executor_whose_workers_do_nothing_is_given_up_and_that_is_reported(
+def test_an_executor_with_idle_workers_is_given_up_with_a_report(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(workers, "installed", lambda _: False)  # without processes of our own
@@ -286,7 +288,7 @@ def test_an_executor_whose_workers_do_nothing_is_given_up_and_that_is_reported(
     assert "MemoryError: killed" in said
 
 
-def test_it_may_run_outside_the_main_thread() -> None:
+def test_multi_start_may_run_outside_the_main_thread() -> None:
     found: list[Estimate] = []
     thread = threading.Thread(
         target=lambda: found.append(serial(decay(), MultiStart(starts=2, screening=2)))
@@ -339,7 +341,7 @@ class TestSearchTolerance:
         assert self.of(1e-5, 0.0) == pytest.approx(NOISE_SHARE * 1e-5, rel=1e-6)
         assert self.of(None, 1e-5) == pytest.approx(NOISE_SHARE * 1e-5, rel=0.5)
 
-    def test_it_has_a_least_value(self) -> None:
+    def test_the_search_tolerance_has_a_smallest_value(self) -> None:
         assert self.of(1e-9, 0.0) == MIN_SEARCH_TOLERANCE
         assert self.of(None, 0.0) == MIN_SEARCH_TOLERANCE
 

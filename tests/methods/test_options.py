@@ -16,7 +16,7 @@ SMALLEST = 5e-324
 
 
 @pytest.mark.parametrize("value", [1, 7, np.int64(3)])
-def test_whole_numbers_pass(value: Any) -> None:
+def test_whole_numbers_are_accepted(value: Any) -> None:
     whole(value, "here")
 
 
@@ -40,13 +40,13 @@ def test_any_finite_number_passes_without_limits(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, True, "1", None, 1j, [1.0]])
-def test_a_value_that_is_no_finite_number_is_refused(value: Any) -> None:
+def test_a_nonfinite_value_is_refused(value: Any) -> None:
     with pytest.raises(InputError) as caught:
         number(value, "here")
     assert str(caught.value) == f"here: expected a finite number, got {value!r}"
 
 
-def test_limits_belong_to_what_passes() -> None:
+def test_limits_are_allowed_values() -> None:
     number(1.0, "here", least=1.0, most=2.0)
     number(2.0, "here", least=1.0, most=2.0)
     for value in (0.999, 2.001):
@@ -54,7 +54,7 @@ def test_limits_belong_to_what_passes() -> None:
             number(value, "here", least=1.0, most=2.0)
 
 
-def test_a_number_above_zero_is_called_positive() -> None:
+def test_a_positive_number_is_requested_as_above_zero() -> None:
     number(1e-300, "here", least=SMALLEST)
     with pytest.raises(InputError, match=r"here: expected a number above 0, got 0\.0"):
         number(0.0, "here", least=SMALLEST)

@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_is_what_its_entry_says(name: str) -> None:
+def test_a_method_matches_its_entry(name: str) -> None:
     entry = METHODS[name]
     method = make_method(name)
     assert type(method) is getattr(odefit, entry.class_name)

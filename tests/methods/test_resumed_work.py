@@ -74,7 +74,7 @@ KINDS: dict[str, tuple[Callable[[Path | None], Any], int]] = {
     "kind",
     [pytest.param(k, marks=pytest.mark.slow if k == "branch and bound" else ()) for k in KINDS],
 )
-def test_kills_do_not_change_the_result(tmp_path: Path, kind: str) -> None:
+def test_killed_workers_do_not_change_the_result(tmp_path: Path, kind: str) -> None:
     work, writes = KINDS[kind]
     path = tmp_path / "kept"
     found, kills = killed_again_and_again(lambda: work(path), writes)

@@ -22,7 +22,7 @@ def growth(**more: object) -> Problem:
     )
 
 
-def test_it_finds_the_answer_near_its_guess() -> None:
+def test_single_shooting_finds_the_answer_near_its_guess() -> None:
     found = SingleShooting().solve(growth(), Control())
     (start,) = found.starts
     assert found.status is Status.CONVERGED

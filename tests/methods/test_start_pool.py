@@ -41,7 +41,7 @@ def ends(search: Any, control: Control, count: int = 1) -> Iterator[tuple[int, S
         yield from run_starts(tasks, ForwardMap(oscillator()), workers, control, count)
 
 
-def test_a_start_that_fails_once_it_was_told_to_stop_is_labelled_by_what_has_ended_it() -> None:
+def test_a_start_that_fails_after_a_stop_is_labelled_by_the_stop() -> None:
     ((_, failed, whole),) = ends(Failing(), Control(jobs=1))
     assert (failed.status, failed.message, whole) == (Status.FAILED, "it is stiff", True)
     ((_, ended, whole),) = ends(Failing(interrupts=True), Control(jobs=1))

@@ -118,7 +118,7 @@ def test_an_estimated_standard_deviation_starts_positive() -> None:
     assert values.max() <= 40
 
 
-def test_a_prior_says_where_to_start() -> None:
+def test_a_prior_determines_where_starts_are_drawn() -> None:
     values = drawn(problem({"k": {"prior": {"mean": 5.0, "sd": 0.5}}}), "k")
     assert values.min() == pytest.approx(4.0, abs=0.1)
     assert values.max() == pytest.approx(6.0, abs=0.1)

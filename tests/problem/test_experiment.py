@@ -35,7 +35,7 @@ def test_a_cubic_input_is_the_spline_of_scipy(count: int) -> None:
     np.testing.assert_allclose(given(times), spline(times), rtol=1e-12, atol=1e-12)
 
 
-def test_a_linear_input_is_that_of_numpy() -> None:
+def test_a_linear_input_agrees_with_numpy() -> None:
     times = np.linspace(-1, 6, 200)
     expected = np.interp(times, KNOTS, VALUES)
     np.testing.assert_allclose(Input(KNOTS, VALUES, "linear")(times), expected, atol=1e-13)

@@ -38,9 +38,7 @@ def decay(t: float, y: Any, k: float) -> Any:
         (np.zeros(3), "got an object of ndarray; write odefit.Problem(model, data, "),
     ],
 )
-def test_a_value_that_is_no_problem_is_named_with_the_way_to_make_one(
-    given: Any, message: str
-) -> None:
+def test_a_value_that_is_not_a_problem_is_refused_with_a_remedy(given: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         any_call.fit(given, DATA)
     assert message in str(caught.value)
@@ -56,7 +54,9 @@ def test_a_value_that_is_no_problem_is_named_with_the_way_to_make_one(
         ("explore", any_call.explore),
     ],
 )
-def test_every_verb_says_so(verb: str, call: Callable[[Any], Any]) -> None:
+def test_every_function_refuses_a_python_function_under_its_name(
+    verb: str, call: Callable[[Any], Any]
+) -> None:
     with pytest.raises(InputError, match=f"^{verb}: expected a problem, got the Python function"):
         call(decay)
 
@@ -93,7 +93,7 @@ def test_every_verb_says_so(verb: str, call: Callable[[Any], Any]) -> None:
         ),
     ],
 )
-def test_an_argument_by_its_name_elsewhere_is_refused_with_what_to_write(
+def test_a_foreign_argument_name_is_refused_with_a_remedy(
     call: Callable[[], Any], message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
@@ -117,9 +117,7 @@ def test_an_argument_by_its_name_elsewhere_is_refused_with_what_to_write(
         (None, 'got an object of NoneType; write odefit.Model(ode={"x": "-k*x"})'),
     ],
 )
-def test_a_value_that_is_no_model_is_named_with_the_way_to_make_one(
-    given: Any, message: str
-) -> None:
+def test_a_value_that_is_not_a_model_is_refused_with_a_remedy(given: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         any_call.Problem(given, DATA, {"k": (0, 5)}, {"x": 1.0})
     assert message in str(caught.value)

@@ -45,12 +45,12 @@ def with_times(times: list[float], **more: Any) -> Problem:
 
 
 @pytest.mark.parametrize("word", ["inf", "Inf", "+inf", " infinity"])
-def test_a_csv_file_says_inf(tmp_path: Path, word: str) -> None:
+def test_a_csv_file_may_contain_inf(tmp_path: Path, word: str) -> None:
     problem = loaded(tmp_path, '"x.csv"', f"t,x\n{word},3\n0,0\n1,1.5\n")
     assert problem.conditions[0].times.tolist() == [0.0, 1.0, math.inf]
 
 
-def test_toml_has_a_word_for_it(tmp_path: Path) -> None:
+def test_toml_reads_inf_as_an_infinite_time(tmp_path: Path) -> None:
     problem = loaded(tmp_path, "{ t = [1, inf], x = [1.0, 2.0] }")
     assert problem.conditions[0].times.tolist() == [1.0, math.inf]
 
@@ -61,7 +61,7 @@ def test_other_infinities_stay_mistakes(tmp_path: Path, csv: str) -> None:
         loaded(tmp_path, '"x.csv"', csv)
 
 
-def test_a_mapping_for_json_has_it_as_a_text() -> None:
+def test_a_mapping_for_json_holds_infinity_as_text() -> None:
     problem = with_times([0.5, math.inf])
     mapping = json.loads(json.dumps(problem_to_mapping(problem), allow_nan=False))
     assert mapping["experiment"][0]["data"]["t"] == [0.5, "inf"]
@@ -80,20 +80,20 @@ def test_ranges_of_rates_follow_from_finite_times() -> None:
         assert math.isfinite(one.high)
 
 
-def test_a_part_of_the_time_leaves_it_out_and_the_whole_keeps_it() -> None:
+def test_a_horizon_below_one_leaves_out_the_steady_state() -> None:
     problem = with_times([0.0, 1.0, 2.0, 3.0, 4.0, math.inf])
     assert with_horizon(problem, 0.5).conditions[0].times.tolist() == [0.0, 1.0, 2.0]
     assert with_horizon(problem, 1.0).conditions[0].times.tolist()[-1] == math.inf
 
 
-def test_thinning_keeps_it() -> None:
+def test_thinning_keeps_an_infinite_time() -> None:
     times = [*np.linspace(0.0, 10.0, 2000).tolist(), math.inf]
     thinned = with_values_by_variation(with_times(times)).conditions[0]
     assert len(thinned.times) < 1000
     assert thinned.times[-1] == math.inf
 
 
-def test_an_input_has_no_value_there() -> None:
+def test_an_input_has_no_value_at_infinity() -> None:
     data = {"t": [0.0, 1.0, math.inf], "u": [1.0, 2.0, 3.0], "x": [0.0, 1.0, 1.0]}
     with pytest.raises(InputError, match="the input has a value at t = inf"):
         Problem(Model(ode={"x": "u - k*x"}, inputs={"u": "linear"}), data, {"k": {}}, {"x": 0.0})

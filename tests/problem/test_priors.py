@@ -70,7 +70,7 @@ def test_densities_probabilities_and_quantiles_are_those_of_scipy(name: str) -> 
 
 @pytest.mark.parametrize("name", FIELDS)
 @pytest.mark.parametrize(("on", "base"), [("log", math.e), ("log10", 10.0)])
-def test_on_a_logarithmic_scale_it_is_the_density_of_the_logarithm(
+def test_a_density_on_a_logarithmic_scale_is_that_of_the_logarithm(
     name: str, on: Any, base: float
 ) -> None:
     own, reference = prior(name, on=on), REFERENCES[name]
@@ -237,7 +237,7 @@ def test_priors_are_written_as_they_are_read(name: str, on: Any) -> None:
     assert not issues.errors
 
 
-def test_priors_say_what_they_are() -> None:
+def test_priors_describe_themselves() -> None:
     assert str(Prior(1.0, 0.25)) == "1 ± 0.25"
     assert str(prior("laplace", on="log10")) == "laplace of log10 (location 3, scale 5)"
     assert str(prior("rayleigh")) == "rayleigh (scale 3)"
@@ -258,7 +258,7 @@ def test_priors_say_what_they_are() -> None:
         ({"distribution": "log-uniform", "lower": 0, "upper": 1}, "lower: must be positive"),
     ],
 )
-def test_priors_that_make_no_sense_are_refused(given: Mapping[str, Any], message: str) -> None:
+def test_meaningless_priors_are_refused(given: Mapping[str, Any], message: str) -> None:
     issues = Issues()
     assert as_prior(given, "k.prior", issues) is None
     assert any(message in error for error in issues.errors), issues.errors

@@ -53,7 +53,7 @@ def test_a_pair_stands_for_bounds(pair: Any) -> None:
     assert problem.upper.tolist() == [5.0, 5.0]
 
 
-def test_a_bound_of_none_is_ignored() -> None:
+def test_a_bound_that_is_none_is_ignored() -> None:
     problem = Problem(MODEL, DATA, {"k": (0.0, None)}, {"x": 1.0})
     assert problem.upper.tolist() == [math.inf]
 
@@ -64,7 +64,7 @@ def test_a_pair_stands_for_bounds_in_a_file_too(tmp_path: Path) -> None:
     assert problem.upper.tolist() == [5.0, math.inf]
 
 
-def test_three_values_are_no_bounds() -> None:
+def test_three_values_are_refused_as_bounds() -> None:
     assert message(parameters={"k": [0.0, 0.5, 1.0]}) == (
         "[parameters] k: expected two bounds such as [0.0, 1.0], got 3 values; a guess belongs in "
         "a table: { lower = 0.0, upper = 1.0, guess = 0.5 }"
@@ -106,7 +106,7 @@ def test_no_word_of_another_program_is_a_field() -> None:
         ({"x": 0.2}, "expected a table such as { sd = 0.2 }, got 0.2"),
     ],
 )
-def test_noise_in_one_word_is_reported_where_it_stands(noise: Any, words: str) -> None:
+def test_noise_in_one_word_is_reported_at_its_place(noise: Any, words: str) -> None:
     assert words in message(noise=noise)
 
 

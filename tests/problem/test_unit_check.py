@@ -187,7 +187,7 @@ def test_nothing_is_checked_where_units_are_missing() -> None:
     ]
 
 
-def test_labels_that_are_no_units_are_allowed() -> None:
+def test_labels_that_are_not_units_are_allowed() -> None:
     found = report({"x": "-k*x"}, {"x": "cells/ml"}, {"k": "a.u."})
     assert found.problems == ()
     assert found.labels == (
@@ -271,7 +271,7 @@ def test_a_mistake_in_units_is_named(units: dict[str, Any], message: str) -> Non
 
 @given(st.text(max_size=20) | st.text("mgl/*^()1-9. ", max_size=12))
 @settings(max_examples=100, deadline=None)
-def test_any_label_is_a_unit_or_none(label: str) -> None:
+def test_any_label_is_a_unit_or_is_ignored(label: str) -> None:
     found = unit_of(label)
     assert found is None or found.same(found * found / found)
 
@@ -283,7 +283,7 @@ def test_dangerous_or_odd_labels_are_labels(label: str) -> None:
     assert unit_of(label) is None
 
 
-def test_the_absence_of_pint_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_pint_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     from odefit.problem import units
 
     units.registry.cache_clear()

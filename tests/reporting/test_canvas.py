@@ -51,14 +51,14 @@ def test_an_invalid_width_is_refused_with_the_valid_ones(width: Any) -> None:
         inches(width)
 
 
-def test_a_width_that_nobody_can_read_is_refused() -> None:
+def test_an_unreadable_width_is_refused() -> None:
     with pytest.raises(InputError, match=r"1\.5 to 30 inches, got 0\.394 inches"):
         RESULT.plot_starts(width="1 cm")
 
 
 @pytest.mark.parametrize("width", ["single", pytest.param("double", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PLOTS)
-def test_in_a_column_all_text_is_whole_apart_and_not_too_small(name: str, width: str) -> None:
+def test_text_in_a_column_is_complete_separate_and_readable(name: str, width: str) -> None:
     figure = PLOTS[name](RESULT, width=width)
     assert figure.get_figwidth() == pytest.approx(inches(width))
     placed = texts(figure)
@@ -96,7 +96,7 @@ def test_axes_of_the_user_hold_one_panel() -> None:
         RESULT.plot_fit(ax=Figure().add_subplot())
 
 
-def test_two_places_at_once_and_things_that_are_none_are_refused() -> None:
+def test_ambiguous_and_invalid_places_are_refused() -> None:
     figure = Figure()
     with pytest.raises(InputError, match="width, figure: give one of them"):
         RESULT.plot_fit(width="single", figure=figure)

@@ -71,7 +71,7 @@ def test_coordinates_are_those_of_known_colours() -> None:
 
 
 @pytest.mark.parametrize("seen", DICHROMATS)
-def test_model_and_data_are_far_apart_for_everyone(seen: str) -> None:
+def test_colours_of_model_and_data_are_distinct_for_everyone(seen: str) -> None:
     for one, other in combinations((style.MODEL, style.DATA, style.INK), 2):
         assert distance(one, other, seen) > 30
     assert all(distance(c, "#ffffff", seen) > 45 for c in (style.MODEL, style.DATA, style.INK))

@@ -80,7 +80,7 @@ def test_an_estimated_standard_deviation_has_the_same_test_as_plain_least_square
     assert estimated.p == pytest.approx(plain.p, rel=1e-4)
 
 
-def test_models_that_the_data_do_not_tell_apart_are_named() -> None:
+def test_indistinguishable_models_are_named() -> None:
     alike = odefit.compare(line(2.0), line(1.99))
     assert alike.tests == ()
     assert "do not distinguish slope 2 from slope 1.99: their AICc differ by" in alike.remarks[0]
@@ -152,7 +152,7 @@ def test_residuals_are_a_table_of_the_measurements() -> None:
     assert np.sum(plain["weighted"] ** 2) == pytest.approx(18.0)
 
 
-def test_nested_models_without_a_parameter_between_them_are_not_tested_and_it_says_why() -> None:
+def test_nested_models_of_equal_size_are_not_tested_with_a_reason() -> None:
     """A slope held at its bound is no parameter more than a slope that is known."""
     bounded = Problem(
         Model(ode={"x": "b"}),

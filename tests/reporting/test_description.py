@@ -62,7 +62,7 @@ def troubled(described: Callable[[int], str]) -> str:
     return described(110)
 
 
-def test_everything_of_a_problem_is_there(troubled: str) -> None:
+def test_a_description_is_complete(troubled: str) -> None:
     flat = words(troubled)
     for part in (
         "3 states; 11 unknowns (8 parameters, 2 initial values, 1 standard deviation) to estimate.",
@@ -88,7 +88,7 @@ def test_everything_of_a_problem_is_there(troubled: str) -> None:
         assert part in flat, part
 
 
-def test_an_unknown_has_a_row_with_all_that_was_given_of_it(troubled: str) -> None:
+def test_an_unknown_has_a_row_with_everything_given_about_it(troubled: str) -> None:
     """Set in by two columns, as all that stands under a heading is."""
     rows = troubled.split("\nUnknowns\n")[1].splitlines()
     assert rows[0].split() == [
@@ -114,7 +114,7 @@ def test_no_line_is_wider_than_the_terminal(described: Callable[[int], str], wid
     assert "…" not in text
 
 
-def test_a_product_and_what_the_prior_holds_are_reported() -> None:
+def test_a_product_and_the_unknowns_fixed_by_priors_are_reported() -> None:
     problem = Problem(
         Model(ode={"x": "-a*b*x"}, observables={"y": "x"}),
         {"t": TIMES, "y": 2 * np.exp(-0.5 * TIMES)},
@@ -200,7 +200,7 @@ def test_nothing_to_estimate_is_described_too() -> None:
     assert "What the equations can tell" not in text
 
 
-def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_check_command_prints_the_description(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(library.path("alpha-pinene"))]) == 0
     out, err = capsys.readouterr()
     assert "All 5 unknowns are determined, locally" in words(out)

@@ -52,7 +52,7 @@ def result() -> Result:
     return odefit.fit(problem(), SingleShooting(), jobs=1)
 
 
-def test_doses_are_what_events_add(result: Result) -> None:
+def test_doses_equal_events_that_add_amounts(result: Result) -> None:
     found = {
         d.name: d for d in driving(result.problem, result.problem.conditions[1], np.ones(2), 12)
     }

@@ -125,7 +125,7 @@ def test_the_html_report_and_the_result_file_are_written_as_before(
         ("report", "report", "its name has none of these"),
     ],
 )
-def test_an_unknown_name_is_refused_with_those_that_there_are(
+def test_an_unknown_name_is_refused_with_the_valid_names(
     result: Result, tmp_path: Path, verb: str, name: str, words: str
 ) -> None:
     with pytest.raises(InputError) as caught:

@@ -44,7 +44,7 @@ def test_figures_draw_functions_unless_others_are_asked_for(result: odefit.Resul
     assert [axes.get_title(loc="left") for axes in alone.axes] == ["y"]
 
 
-def test_knots_of_a_function_of_time_are_drawn_as_no_events() -> None:
+def test_knots_of_a_function_of_time_are_not_drawn_as_events() -> None:
     table = {"estimate": "linear", "knots": [0.0, 2.0, 4.0, 6.0], "guess": 0.5}
     model = odefit.Model(ode={"x": "-k*x"}, observables={"y": "x"}, inputs={"k": table})
     data = {"t": TIMES, "y": 2.0 * np.exp(-0.5 * TIMES) + 0.01 * np.cos(17 * TIMES)}

@@ -28,7 +28,7 @@ def test_proved_intervals_are_rounded_outwards_and_stand_beside_the_profile() ->
     assert "is at most 7.77501, the limit" in region_sentence(region(ONE))
 
 
-def test_an_end_at_a_bound_is_no_limit() -> None:
+def test_an_end_at_a_bound_is_not_a_limit() -> None:
     texts = {
         (True, True): "no limits within the bounds",
         (True, False): "at most 6.1",

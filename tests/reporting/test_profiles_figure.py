@@ -59,7 +59,7 @@ def logarithmic(values: Sequence[float], estimate: float) -> Profile:
     return replace(found, logarithmic=True, lower=ends[0], upper=ends[1], linear=ends)
 
 
-def test_a_parabola_is_drawn_as_one_and_is_what_linearisation_expects() -> None:
+def test_a_parabola_is_drawn_as_one_and_agrees_with_linearisation() -> None:
     values = np.array([-1.0, 0.5, 1.0, 2.5, 3.0])
     axes = panel(quadratic(values.tolist(), 1.0, (values - 1.0) ** 2, 2 * (values - 1.0)))
     assert axes.get_xscale() == "linear"

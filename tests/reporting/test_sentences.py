@@ -103,7 +103,7 @@ def test_a_disagreement_of_routes_is_stated_first() -> None:
     assert found.sentences[1].startswith("The objective")
 
 
-def test_a_local_optimum_that_is_no_fit_is_called_so() -> None:
+def test_a_local_optimum_that_does_not_fit_is_reported_as_such() -> None:
     """And the headline does not say that the search had not converged."""
     reasons = (Notice(NoticeKind.DOES_NOT_FIT, {"ratio": 9.0, "share": 0.5}),)
     ended = replace(GOOD, status=Status.NOT_CONVERGED, message="the reason")
@@ -116,13 +116,13 @@ def test_a_local_optimum_that_is_no_fit_is_called_so() -> None:
     assert "It is a local optimum." not in found.sentences
 
 
-def test_a_second_solution_that_cannot_be_is_no_count() -> None:
+def test_a_single_possible_solution_is_reported_as_such() -> None:
     complete = Completeness(1, 1, "No other.")
     result = replace(GOOD, assessment=replace(GOOD.assessment, complete=complete))
     assert "The equations admit no other values with the same outputs." in words(result)
 
 
-def test_starts_that_have_converged_are_no_contradiction_of_an_answer_that_has_not() -> None:
+def test_converged_starts_do_not_contradict_an_unconverged_answer() -> None:
     local = GOOD.assessment.local
     assert local is not None
     assessment = replace(GOOD.assessment, local=replace(local, optimal=False))

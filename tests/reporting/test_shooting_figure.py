@@ -77,7 +77,7 @@ def test_a_state_that_is_not_measured_has_a_panel_without_data(partly: History) 
     assert len(marks(figure, 1, DATA)[0]) == 0
 
 
-def test_rings_are_at_the_nodes_of_the_iteration(partly: History) -> None:
+def test_rings_mark_the_nodes_of_the_iteration(partly: History) -> None:
     for iteration in (0, -1):
         figure = plot_shooting(partly, iteration)
         nodes = partly.nodes(iteration)
@@ -135,7 +135,7 @@ def test_each_experiment_has_its_own_figure(experiment: str) -> None:
 
 
 @pytest.mark.slow
-def test_text_is_whole_and_apart() -> None:
+def test_text_is_complete_and_does_not_overlap() -> None:
     history = MultipleShooting(nodes=4, states="data").follow(two_runs())
     figure = plot_shooting(history, 0)
     placed = texts(figure)
@@ -153,7 +153,7 @@ def test_text_is_whole_and_apart() -> None:
 
 
 @pytest.mark.parametrize("iteration", [99, -99])
-def test_an_iteration_that_there_is_not_is_refused(partly: History, iteration: int) -> None:
+def test_an_iteration_that_does_not_exist_is_refused(partly: History, iteration: int) -> None:
     last = len(partly.iterations) - 1
     with pytest.raises(InputError, match=f"expected 0 to {last}, or -1 for the last, got"):
         plot_shooting(partly, iteration)

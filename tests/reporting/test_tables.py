@@ -38,7 +38,7 @@ def test_remarks_give_way_before_units_and_these_before_relative_errors(
     assert [c.title for c in kept] == left
 
 
-def test_where_names_and_estimates_have_no_room_there_is_no_table() -> None:
+def test_too_narrow_a_terminal_gets_no_table() -> None:
     assert columns_that_fit(COLUMNS, 26) is None
 
 

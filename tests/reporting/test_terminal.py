@@ -44,16 +44,14 @@ def test_the_routes_that_were_taken_are_shown(width: int) -> None:
     assert "direct transcription" not in shown
 
 
-def test_a_single_route_is_no_table() -> None:
+def test_a_single_route_has_no_table() -> None:
     routed = examples.routed()
     assert "Routes" not in result_text(replace(routed, routes=routed.routes[:1]))
     assert "Routes" not in result_text(replace(routed, routes=()))
 
 
 @pytest.mark.parametrize(("width", "remarks"), [(72, False), (80, False), (100, True)])
-def test_names_and_numbers_stay_whole_where_a_table_has_little_room(
-    width: int, remarks: bool
-) -> None:
+def test_names_and_numbers_stay_whole_in_a_narrow_table(width: int, remarks: bool) -> None:
     result = examples.by_subject()
     head, _, *rows = printed(result, width).split("\n\n")[1].splitlines()
     assert [row.split("  ")[0] for row in rows] == list(result.problem.keys)
@@ -122,7 +120,7 @@ def test_a_notebook_gets_text_when_a_result_is_printed(monkeypatch: pytest.Monke
     assert not shown
 
 
-def test_brackets_in_names_are_no_markup() -> None:
+def test_brackets_in_names_are_not_markup() -> None:
     named = replace(TROUBLED, warnings=("[red]nothing[/red] [parameters] k",), message="[/] x")
     text = result_text(named)
     assert "[red]nothing[/red] [parameters] k" in text

@@ -34,7 +34,7 @@ def fitted(noise: dict[str, object] | None = None, **unknown: object) -> Result:
     return odefit.fit(problem, odefit.SingleShooting(), seed=1, jobs=1)
 
 
-def test_a_name_of_another_program_leads_to_that_of_ours() -> None:
+def test_a_name_from_another_program_leads_to_the_name_in_odefit() -> None:
     result = examples.alpha_pinene()
     for name, here in (
         ("best_values", "result.params.valuesdict()"),
@@ -123,7 +123,7 @@ def test_chi_square_is_missing_where_it_says_nothing(plain: Result) -> None:
     assert "sd" in " ".join(estimated.params)
 
 
-def test_priors_are_no_part_of_chi_square() -> None:
+def test_priors_are_not_part_of_chi_square() -> None:
     result = fitted({"sd": SD}, prior={"mean": 0.7, "sd": 0.01})
     squares = np.sum(result.residuals["weighted"].to_numpy() ** 2)
     assert result.chisqr == pytest.approx(squares, rel=1e-9)

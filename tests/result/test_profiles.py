@@ -85,7 +85,7 @@ def test_the_curve_passes_the_limit_at_the_ends(profiles: odefit.Profiles) -> No
     assert np.all(k.deviances[~inside] > 0.99 * profiles.limit)
 
 
-def test_a_level_that_is_none_is_refused(result: odefit.Result) -> None:
+def test_an_invalid_level_is_refused(result: odefit.Result) -> None:
     with pytest.raises(InputError, match="between 0 and 1"):
         result.profile(level=95)
     with pytest.raises(InputError, match="jobs: expected a positive number"):

@@ -59,7 +59,7 @@ def test_every_number_that_is_missing_has_a_reason(result: Result) -> None:
     assert (table.loc[table["identifiable"].isna(), "note"].str.len() > 0).all()
 
 
-def test_a_well_determined_result_has_nothing_to_remark() -> None:
+def test_a_well_determined_result_has_no_remarks() -> None:
     table = ALPHA_PINENE.parameters.query("kind == 'parameter'")
     assert (table["note"] == "").all()
     assert table["identifiable"].tolist() == [True] * 5

@@ -49,7 +49,7 @@ def test_a_measurement_outside_the_blood_distinguishes_the_two_solutions() -> No
     assert "tells the 2 solutions apart: they predict" in str(found)
 
 
-def test_the_blood_tells_nothing() -> None:
+def test_the_blood_does_not_distinguish_the_solutions() -> None:
     result = flip_flop()
     try:
         distance = result.settle("y").distance
@@ -64,7 +64,7 @@ def test_a_single_solution_needs_no_settling() -> None:
         replace(result, solutions=result.solutions[:1]).settle()
 
 
-def test_subjects_in_which_solutions_agree_tell_nothing() -> None:
+def test_subjects_whose_solutions_agree_distinguish_nothing() -> None:
     data = [odefit.Experiment(n, {"t": TIMES, "y": [1.5, 2.2, 2.4, 1.9, 0.9, 0.4]}) for n in "ab"]
     rate = odefit.Parameter(lower=0.01, upper=10.0, per_experiment=True)
     problem = odefit.Problem(

@@ -44,17 +44,17 @@ def test_values_that_the_unknowns_do_not_give_are_refused(tree: Any) -> None:
     assert "solutions[0].parameters." in refusal(tree)
 
 
-def test_values_of_something_else_are_refused(tree: Any) -> None:
+def test_values_for_other_names_are_refused(tree: Any) -> None:
     tree["solutions"][0]["parameters"]["surprise"] = 1.0
     assert "solutions[0].parameters: expected values of" in refusal(tree)
 
 
-def test_a_solution_that_is_no_number_is_refused(tree: Any) -> None:
+def test_a_solution_that_is_not_a_number_is_refused(tree: Any) -> None:
     tree["solutions"][0]["vector"][0] = None
     assert "solutions[0].vector: expected finite numbers" in refusal(tree)
 
 
-def test_integers_beyond_all_floats_are_no_numbers(tree: Any) -> None:
+def test_integers_beyond_all_floats_are_not_numbers(tree: Any) -> None:
     tree["solutions"][0]["objective"] = 10**400
     assert "expected a number, got a very large integer" in refusal(tree)
 

@@ -326,7 +326,9 @@ def test_a_missing_key_is_named(key: str) -> None:
         (b"[" * 100_000, "is not valid JSON"),
     ],
 )
-def test_a_file_that_is_no_result_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_result_is_refused(
+    content: bytes, message: str, tmp_path: Path
+) -> None:
     file = tmp_path / "result.json"
     file.write_bytes(content)
     with pytest.raises(InputError, match=message):

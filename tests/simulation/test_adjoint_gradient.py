@@ -46,7 +46,7 @@ def agree(forward: ForwardMap, vector: Array, tolerance: float, absolute: float 
 
 
 @pytest.mark.parametrize("name", sorted(CASES.keys() - WITHOUT))
-def test_it_is_that_of_the_sensitivities_for_every_feature_of_a_problem(name: str) -> None:
+def test_the_adjoint_gradient_equals_that_of_sensitivities_for_every_feature(name: str) -> None:
     problem, vector = CASES[name]()
     agree(ForwardMap(problem, "bdf", 1e-10), vector, 1e-6)
 
@@ -78,7 +78,7 @@ def tree() -> Case:
     return problem, problem.vector({"k": 0.7, "c": 0.3, "d": 1.2, "g": 0.8, "b": 0.4})
 
 
-def test_events_and_shared_runs_are_gone_through_backwards() -> None:
+def test_the_adjoint_passes_events_and_shared_segments() -> None:
     problem, vector = tree()
     agree(ForwardMap(problem, "bdf", 1e-10), vector, 1e-7)
     found = by_adjoint(ForwardMap(problem, "bdf", 1e-11), vector).gradient
@@ -98,7 +98,7 @@ def stiff_chain(n: int, noise: Mapping[str, Any] | None = None) -> Case:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_is_that_of_the_sensitivities_of_random_networks(seed: int) -> None:
+def test_the_adjoint_gradient_equals_that_of_sensitivities_for_random_networks(seed: int) -> None:
     """States that have all but vanished are below the absolute tolerance: up to 1e-10 of 100."""
     problem, vector = random_network(seed)
     agree(ForwardMap(problem, "bdf"), vector, 1e-6, 1e-8)

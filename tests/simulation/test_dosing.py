@@ -269,7 +269,7 @@ def test_an_accumulating_state_has_no_periodic_state() -> None:
     assert "before the experiment, repeated events lead to no periodic state: urine" in str(failed)
 
 
-def test_a_lag_longer_than_the_interval_of_a_steady_state_is_a_failure() -> None:
+def test_a_lag_longer_than_the_dosing_interval_is_a_failure() -> None:
     steady = problem(ORAL, ORAL_VALUES, *CASES["steady state with a lag"][2:4])
     values = {**ORAL_VALUES, "t_lag": 9.0}
     vector = steady.vector({k: values[k] for k in steady.keys})
@@ -288,7 +288,7 @@ def test_the_order_of_rows_says_what_a_measurement_at_a_dose_sees() -> None:
     assert found[0] == pytest.approx(1 + np.exp(-0.6), rel=1e-9)
 
 
-def test_a_reset_ends_infusions_and_takes_back_what_has_not_arrived() -> None:
+def test_a_reset_ends_infusions_and_cancels_pending_doses() -> None:
     rows = [
         {"TIME": 0.0, "AMT": 100.0, "RATE": 10.0, "EVID": 1, "II": 3.0, "ADDL": 5},
         {"TIME": 4.0, "DV": 1.0, "EVID": 0},

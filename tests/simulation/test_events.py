@@ -76,7 +76,7 @@ def test_a_measurement_at_the_time_of_an_event_sees_the_values_before() -> None:
     assert found.states[:, 0].tolist() == [0, 1, 1, 2, 2, 2]
 
 
-def test_an_event_after_the_last_wanted_time_changes_nothing() -> None:
+def test_an_event_after_the_last_requested_time_changes_nothing() -> None:
     problem = doses([7.0])
     vector = problem.vector({"k": 0.8, "dose": 1e9, "x": 1.0})
     found = ForwardMap(problem).trajectory(vector, times=np.array([6.5, 7.0]))
@@ -160,7 +160,7 @@ def test_a_rate_that_is_switched_is_exact(engine: EngineName) -> None:
     assert jacobian == pytest.approx(np.concatenate(expected), rel=1e-6, abs=1e-8)
 
 
-def test_a_switched_constant_starts_anew_in_every_experiment() -> None:
+def test_a_switched_constant_is_reset_in_every_experiment() -> None:
     data = {"t": [0.0, 1.0, 2.0], "x": [0.0, 0.0, 0.0]}
     switch = Event((1.0,), {"rate": "5"})
     problem = Problem(

@@ -244,7 +244,7 @@ def test_another_accuracy_is_made_once_and_leaves_the_forward_map_as_it_was() ->
     assert (other != before).any()
 
 
-def test_a_batch_is_many_evaluations() -> None:
+def test_a_batch_counts_as_many_evaluations() -> None:
     problem, vector = NOISE["estimated"]()
     vectors = np.array([vector, 1.1 * vector, np.full(len(vector), -1.0)])
     forward = ForwardMap(problem)
@@ -288,7 +288,7 @@ def test_unusable_times_are_refused(times: list[float]) -> None:
         simulate(problem, vector, np.array(times))
 
 
-def test_no_times_are_no_rows() -> None:
+def test_without_times_there_are_no_rows() -> None:
     problem, vector = measured_with(None)
     found = simulated(problem, vector, np.array([]))
     assert found.states["x"].shape == (0,)

@@ -123,7 +123,7 @@ def test_a_linear_input_into_a_compartment_has_the_solution_by_hand(engine: Engi
     assert by_unknown(found, 2)[:, 0] == pytest.approx(expected, abs=2e-7)
 
 
-def test_an_input_may_stand_in_an_observable() -> None:
+def test_an_input_may_occur_in_an_observable() -> None:
     problem = Problem(
         Model(ode={"x": "-k"}, observables={"y": "x*u"}, inputs={"u": "linear"}),
         {"t": [0.0, 1.0, 2.0], "u": [2.0, None, 6.0], "y": [0.0, 0.0, 0.0]},

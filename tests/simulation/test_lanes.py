@@ -104,7 +104,7 @@ def test_lanes_follow_located_events_within_a_hundredth_of_the_range(name: str) 
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_compiled_steps_lead_where_those_of_arrays_do(name: str) -> None:
+def test_compiled_steps_equal_those_of_arrays(name: str) -> None:
     made, right = CASES[name]
     (condition,) = made.conditions
     points = np.array(right) * np.exp(np.random.default_rng(2).normal(0.0, 0.2, (9, len(right))))
@@ -141,7 +141,7 @@ def test_lanes_end_where_a_part_of_the_data_does() -> None:
 
 
 @pytest.mark.parametrize("kind", [{"priority": 1.0}, {"persistent": False, "delay": 1.0}])
-def test_lanes_leave_events_of_special_kinds_alone(kind: dict[str, Any]) -> None:
+def test_lanes_do_not_handle_events_of_special_kinds(kind: dict[str, Any]) -> None:
     special = Event((), {"on": "0"}, when="T >= hi", **kind)
     made = problem(HEATER, [special], ["tau", "G", "hi"], {"T": 15.0}, {"on": 1.0})
     assert not Lanes.can_follow(ForwardMap(made).field, made.conditions[0])

@@ -84,7 +84,7 @@ def test_sensitive_trajectories_are_fitted_without_heyoka(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rational-hiv", "rational-crauste"])
-def test_the_coarse_search_of_the_stiff_engine_ends_at_right_values(name: str) -> None:
+def test_the_coarse_search_of_the_stiff_engine_ends_at_the_right_values(name: str) -> None:
     """Which leave residuals of 1e-4 of the data, as large as its errors."""
     code = (
         "from odefit.simulation.engines import engines\n"
@@ -100,7 +100,7 @@ def test_the_coarse_search_of_the_stiff_engine_ends_at_right_values(name: str) -
 
 
 @pytest.mark.slow
-def test_the_result_says_so_too_and_is_that_of_a_forced_casadi() -> None:
+def test_the_result_names_casadi_and_equals_one_with_that_engine_forced() -> None:
     code = (
         "p = odefit.library.load('alpha-pinene')\n"
         "one = odefit.fit(p, odefit.SingleShooting())\n"
@@ -129,7 +129,7 @@ def test_with_both_packages_there_is_no_remark() -> None:
         pytest.param("bdf", "numba", marks=pytest.mark.slow),
     ],
 )
-def test_an_engine_that_is_asked_for_and_missing_is_refused(engine: str, package: str) -> None:
+def test_a_requested_engine_that_is_missing_is_refused(engine: str, package: str) -> None:
     code = (
         "problem = odefit.library.load('alpha-pinene')\n"
         f"method = odefit.SingleShooting(engine={engine!r})\n"
@@ -197,7 +197,7 @@ def test_without_numba_stiff_equations_are_fitted_by_cvodes_and_the_result_says_
 
 
 @pytest.mark.slow
-def test_a_package_that_is_there_and_cannot_be_imported_is_missing_once_that_was_tried() -> None:
+def test_a_package_whose_import_failed_counts_as_missing() -> None:
     code = (
         "import importlib.util\n"
         "from odefit.simulation.engines.registry import import_problem\n"

@@ -106,7 +106,7 @@ def test_a_second_opinion_that_is_wrong_itself_changes_nothing(
     assert not opinion_sentence(opinion)
 
 
-def test_a_message_says_where_nobody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_reports_engines_that_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
     shares = {"heyoka": 1e-3, "runge-kutta": 2e-3, "bdf": -1e-3, "casadi": 3e-3, "lsoda": 0.02}
     rows = {n: with_error(row, shares[n]) for n, row in ENGINES.items() if n in shares}
     monkeypatch.setattr(engines, "ENGINES", rows)

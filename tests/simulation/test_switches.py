@@ -30,7 +30,7 @@ def made(ode: dict[str, str], **experiment: Any) -> Problem:
     )
 
 
-def test_an_epidemic_in_phases_is_the_one_with_events() -> None:
+def test_an_epidemic_in_phases_equals_one_with_events() -> None:
     """The shape of Giordano et al. 2020: phases by conditions of the time that are joined."""
     phases = [4.0, 12.0, 22.0]
     rate = "piecewise(b1, t < 4, b2, t >= 4 && t < 12, b3, t >= 12 && t < 22, b4)"

@@ -81,7 +81,7 @@ def test_states_of_any_sizes_beside_each_other(
 
 
 @pytest.mark.parametrize("engine", ["bdf", "heyoka", "auto"])
-def test_a_ring_of_states_of_any_sizes_is_integrated(engine: EngineName) -> None:
+def test_a_cycle_of_states_of_any_sizes_is_integrated(engine: EngineName) -> None:
     """Goodwin's oscillator: each state feeds the next, whatever their units are."""
     skip_without(engine)
     times = np.linspace(1.0, 20.0, 10)
@@ -122,7 +122,7 @@ def test_states_alone_are_followed_step_by_step_as_well(unit: float) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e6])
-def test_time_in_any_unit(unit: float, engine: EngineName) -> None:
+def test_states_are_accurate_in_any_unit_of_time(unit: float, engine: EngineName) -> None:
     skip_without(engine)
     times = np.linspace(1.0, 20.0, 20)
     rate = 1 / unit
@@ -134,7 +134,7 @@ def test_time_in_any_unit(unit: float, engine: EngineName) -> None:
 
 @pytest.mark.parametrize("engine", ["auto", "heyoka", "bdf"])
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
-def test_a_state_that_grows_out_of_nothing(unit: float, engine: EngineName) -> None:
+def test_a_state_that_grows_from_zero(unit: float, engine: EngineName) -> None:
     """Logistic growth by twenty decades, beside a state of the full size from the beginning."""
     skip_without(engine)
     times = np.linspace(1.0, 30.0, 30)

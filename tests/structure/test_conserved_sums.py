@@ -48,7 +48,7 @@ def test_sums_that_stay_are_found_whatever_the_parameters_are(
     assert [in_words(weights) for weights in conserved_sums(Model(ode=ode))] == sums
 
 
-def test_they_agree_with_those_of_reactions() -> None:
+def test_conserved_sums_agree_with_those_of_reactions() -> None:
     model = Model(reactions={"r": "2 A + B <-> C, kf, kr", "s": "C -> D, k"})
     given = [total.text for total in model.notation.conserved]
     assert [in_words(weights) for weights in conserved_sums(model)] == given
@@ -65,7 +65,7 @@ def test_a_library_network() -> None:
     assert conserved_by(system.modes[0].right_hand_sides.terms) == [[Fraction(1)] * 5]
 
 
-def test_stoichiometry() -> None:
+def test_stoichiometry_gives_the_weights_of_conserved_sums() -> None:
     """Two of A make one B, which makes C and back."""
     found = weights_of({"A": "-2*k*A^2", "B": "k*A^2 - m*B + n*C", "C": "m*B - n*C"}, "k", "m", "n")
     assert found == [[Fraction(1, 2), Fraction(1), Fraction(1)]]

@@ -76,7 +76,7 @@ def test_the_count_has_a_separate_limit() -> None:
     assert without.unfinished
 
 
-def test_a_limit_is_narrowed_and_never_widened() -> None:
+def test_a_limit_is_never_widened() -> None:
     deadline = Deadline(work=100.0)
     deadline.spend(10.0)
     deadline.narrow(1000.0)

@@ -55,7 +55,7 @@ def test_the_finding_is_put_into_words(biohydrogenation: StructuralIdentifiabili
     assert "Derivatives needed, up to order: y1 2, y2 5." in text
 
 
-def test_it_is_a_table(biohydrogenation: StructuralIdentifiability) -> None:
+def test_the_findings_are_a_table(biohydrogenation: StructuralIdentifiability) -> None:
     table = biohydrogenation.table
     assert table.index.name == "unknown"
     assert table.loc["k10", "values"] == 2
@@ -95,7 +95,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, checks: int) -> None:
     monkeypatch.setattr("odefit.structure.identifiability.Deadline", lambda seconds: late)
 
 
-def test_a_count_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_count_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted(monkeypatch, 2000)
     found = odefit.identifiability(cascade(10))
     assert (found.solutions, found.unfinished) == (None, True)
@@ -147,7 +147,7 @@ def test_findings_of_low_derivatives_are_reported_without_time_for_higher_ones(
         ({"x": "-a^2*x/(b + x)*exp(-0.1*t)", "y": "a^2*x/(b + x) - c*d*y"}, {"o": "y"}),
     ],
 )
-def test_whenever_the_time_passes_no_verdict_is_wrong(
+def test_a_time_limit_at_any_moment_gives_no_wrong_verdict(
     ode: dict[str, str],
     observables: dict[str, str],
     checks: int,
@@ -207,7 +207,7 @@ def test_coefficients_over_ten_decades_do_not_hide_that_there_is_one_solution(
     assert "The count is exact, by a Groebner basis" in found.sureness
 
 
-def test_a_product_with_what_has_to_be_given() -> None:
+def test_a_product_is_reported_with_the_unknowns_to_fix() -> None:
     found = odefit.identifiability(problem({"x": "-a*b*x"}, {"y": "c*x"}, ["a", "b", "c"]))
     assert statuses(found) == dict.fromkeys("abcx", "no, only in combination")
     assert set(found.combinations) == {"a*b", "c*x"}
@@ -326,7 +326,7 @@ def test_inputs_are_known() -> None:
     assert any("Inputs count as known" in r for r in found.remarks)
 
 
-def test_several_experiments() -> None:
+def test_several_experiments_are_analysed_together() -> None:
     data = {"t": TIMES, "y": np.cos(TIMES)}
     found = odefit.identifiability(
         Problem(
@@ -344,7 +344,7 @@ def test_several_experiments() -> None:
     assert set(found.orders) == {"one", "two", "three"}
 
 
-def test_a_kink_is_the_reason_why_there_is_nothing() -> None:
+def test_a_kink_is_the_reason_for_a_missing_analysis() -> None:
     found = odefit.identifiability(problem({"x": "-k*abs(x)"}, {"y": "x"}, ["k"]))
     assert found.sentence.startswith("No structural analysis: abs(...) has a kink")
     assert str(found).count("\n") == 1
@@ -372,7 +372,7 @@ LIBRARY: dict[str, Any] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LIBRARY)
-def test_problems_of_the_library(name: str) -> None:
+def test_solutions_of_library_problems_are_counted(name: str) -> None:
     found = odefit.identifiability(odefit.library.load(name))
     assert found.solutions == LIBRARY[name]
     assert not found.named("in combination", "no effect")

@@ -166,7 +166,7 @@ def test_independent_sets_are_largest(size: int, random: Any) -> None:
     assert len(found) == largest(range(size), together)
 
 
-def test_many_unknowns_take_a_greedy_way_that_is_still_independent() -> None:
+def test_a_greedy_choice_among_many_unknowns_is_independent() -> None:
     """A cycle of 41: a largest set has 20."""
     together = np.zeros((41, 41), dtype=bool)
     for k in range(41):
@@ -215,7 +215,7 @@ def sympy_names(text: str) -> frozenset[str]:
         ("a*b*x + c*b", "a c x"),
     ],
 )
-def test_small_models(rate: str, linear: str) -> None:
+def test_linear_parameters_of_small_models_are_found(rate: str, linear: str) -> None:
     parameters = [p for p in "abc" if p in rate.replace("exp", "").replace("log", "")]
     assert names(problem({"x": rate}, {"x": "x"}, parameters)) == linear
 
@@ -238,7 +238,7 @@ def test_a_factor_of_a_kink_acts_although_nothing_shows_it() -> None:
 
 
 @pytest.mark.parametrize("rate", ["a*sqrt(x - 2)", "a*log(x - 1.6)", "a*sqrt(-x)", "a*asin(x)"])
-def test_domains_of_functions_are_looked_for(rate: str) -> None:
+def test_domains_of_functions_are_checked(rate: str) -> None:
     assert names(problem({"x": rate}, {"x": "x"}, ["a"])) == "a x"
 
 
@@ -313,7 +313,7 @@ def pairs(of: Problem) -> Iterator[tuple[str, str]]:
     yield from ((of.keys[i], of.keys[j]) for i, j in np.argwhere(np.triu(together)))
 
 
-def test_inputs_and_time_are_no_unknowns() -> None:
+def test_inputs_and_time_are_not_unknowns() -> None:
     of = problem({"x": "a*u*sin(b*t) - c*x"}, {"x": "x"}, ["a", "b", "c"], inputs=["u"])
     checked(of)
     assert set(pairs(of)) == {("a", "b"), ("b", "b")}

@@ -73,5 +73,5 @@ def test_global_identifiability_agrees_with_the_literature(published: Published)
 @pytest.mark.parametrize(
     "published", [p for p in PUBLISHED if p.name in SLOW], ids=lambda p: p.name
 )
-def test_the_slow_ones_are_counted_too(published: Published) -> None:
+def test_slow_runs_are_counted_too(published: Published) -> None:
     agree(published, odefit.identifiability(problem_of(published)))

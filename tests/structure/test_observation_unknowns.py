@@ -66,7 +66,7 @@ def test_a_product_of_unknowns_loses_one_by_elimination() -> None:
     assert len(linear) == 1
 
 
-def test_the_choice_among_products_is_as_large_as_can_be() -> None:
+def test_the_choice_among_products_is_a_largest_one() -> None:
     problem = decay({"y": "s*(x + b + c*t)"}, s={}, b={}, c={})
     assert found(problem) == ({"b", "c"}, set(), {})
 
@@ -86,7 +86,7 @@ def test_a_factor_under_a_logarithm_is_linear_in_its_logarithm(expression: str) 
 
 
 @pytest.mark.parametrize("expression", ["s*x + 1", "s + x", "exp(s)*x", "s*x/s"])
-def test_an_unknown_that_is_no_factor_under_a_logarithm_is_kept(expression: str) -> None:
+def test_an_unknown_that_is_not_a_factor_under_a_logarithm_is_kept(expression: str) -> None:
     noise = {"y": {"sd": 0.1, "transform": "log"}}
     assert found(decay({"y": expression}, noise, s={})) == (set(), set(), {})
 
@@ -134,7 +134,7 @@ def test_a_scale_of_values_and_noise_alike_is_their_unit() -> None:
 @pytest.mark.parametrize(
     ("expression", "sd"), [("s*x + 1", "0.1*s"), ("s*x", "0.1 + s"), ("x", "s*y"), ("s*x", "s^2")]
 )
-def test_an_unknown_that_scales_values_and_noise_differently_is_no_unit(
+def test_an_unknown_that_scales_values_and_noise_differently_is_not_a_unit(
     expression: str, sd: str
 ) -> None:
     assert units(decay({"y": expression}, {"y": {"sd": sd}}, s={})) == {}

@@ -107,14 +107,14 @@ def test_the_solutions_of_the_equations_are_kept_on_disk(
         (Model(ode={"x": "-exp(p^2)*x"}), "p", {"x": 1.0}),  # two, in p alone or in exp as well
     ],
 )
-def test_where_nothing_is_known_there_is_no_remark(
+def test_without_findings_there_is_no_remark(
     model: Model, parameters: str, initial: dict[str, Any]
 ) -> None:
     of = problem(model, parameters, initial, TIMES)
     assert same_outputs(of, np.full(len(of.keys), 0.5), AMPLE) is None
 
 
-def test_inputs_may_vary_too_little_to_tell() -> None:
+def test_an_input_may_vary_too_little_to_determine_unknowns() -> None:
     """x' = -(k + m u) x tells k from m unless u is constant."""
     model = Model(ode={"x": "-(k + m*u)*x"}, inputs={"u": "linear"})
     data = {"t": TIMES, "x": np.ones(9), "u": np.ones(9)}
@@ -130,7 +130,7 @@ def test_unknowns_that_act_later_are_not_examined() -> None:
     assert same_outputs(late, np.array([0.5, 1.0]), AMPLE) is None
 
 
-def test_without_work_nothing_is_known() -> None:
+def test_without_work_the_structure_stays_unknown() -> None:
     both = problem(TWO, "a b", {"x": 1.0, "z": 1.0}, TIMES)
     assert same_outputs(both, np.array([0.3, 0.8]), 0.0) is None
     stopped = same_outputs(both, np.array([0.3, 0.8]), AMPLE, stop=lambda: True)
@@ -138,7 +138,7 @@ def test_without_work_nothing_is_known() -> None:
 
 
 @pytest.mark.parametrize("rate", ["a*sqrt(x)", "a*x^b", "b*x^(1/3) + a", "a*log(x)*b", "a*x^0.7*b"])
-def test_a_root_of_a_state_that_begins_at_zero_leaves_nothing_known(rate: str) -> None:
+def test_a_root_of_a_state_from_zero_leaves_the_structure_unknown(rate: str) -> None:
     model = Model(ode={"x": "k - 0.1*x", "r": f"{rate} - 0.3*r"}, observables={"y": "r"})
     names = " ".join(n for n in ("k", "a", "b") if n == "k" or f"{n}" in rate)
     of = problem(model, names, {"x": 0.0, "r": 0.0}, TIMES)
@@ -146,7 +146,7 @@ def test_a_root_of_a_state_that_begins_at_zero_leaves_nothing_known(rate: str) -
 
 
 @pytest.mark.parametrize(("power", "others"), [(3, 0), (2, 1)])
-def test_a_sign_that_shows_late_is_no_other_solution(power: int, others: int) -> None:
+def test_a_sign_that_shows_late_is_not_another_solution(power: int, others: int) -> None:
     ode = {"x": "-a^2*x + z", "z": f"w^{power}", "w": "v^3", "v": "a"}
     start = {"x": 1.0, "z": 0.0, "w": 0.0, "v": 0.0}
     of = problem(Model(ode=ode, observables={"y": "x"}), "a", start, TIMES)
@@ -155,7 +155,7 @@ def test_a_sign_that_shows_late_is_no_other_solution(power: int, others: int) ->
     np.testing.assert_allclose(same.real, np.full((others, 1), -0.7), rtol=1e-9)
 
 
-def test_experiments_with_unknowns_of_their_own_are_counted_by_themselves() -> None:
+def test_experiments_with_separate_unknowns_are_counted_separately() -> None:
     """Each may exchange its two rates, whatever the others do: 2 x 2 x 2."""
     data = {"t": TIMES, "y": np.ones(len(TIMES))}
     runs = [Experiment(name, data) for name in ("A", "B", "C")]

@@ -63,7 +63,7 @@ def test_quantities_that_may_be_negative_are_left_out(
     assert "v" not in found(ode, {"k": {"lower": lower}}, {"x": 1.0, "v": start})
 
 
-def test_zero_stays_zero_under_powers_and_divided_by_what_is_not_known() -> None:
+def test_zero_stays_zero_under_powers_and_divided_by_an_unknown() -> None:
     names = found(
         {"a": "k*v^2 - k*a^k", "b": "1 - b/(1 + v) - 2*b^2", "v": "-v"},
         {"k": {"lower": 0.1}},
@@ -78,12 +78,12 @@ def test_rounding_hides_no_negative_rate() -> None:
     assert found(ode, {}, {"v": 0.0, "w": 0.0}) == {"w"}
 
 
-def test_a_state_that_falls_with_another_falls_out_with_it() -> None:
+def test_a_state_is_dropped_with_the_state_that_it_follows() -> None:
     names = found({"a": "b - a", "b": "c - b", "c": "-1"}, {}, dict.fromkeys("abc", 1.0))
     assert names == set()
 
 
-def test_events_and_inputs_are_looked_at() -> None:
+def test_events_and_inputs_are_checked() -> None:
     ode = {"x": "u - k*x"}
     more: dict[str, Any] = {"inputs": {"u": "linear"}, "columns": {"u": [0.0, 1.0, 2.0]}}
     arguments = (ode, {"k": POSITIVE}, {"x": 0.0})

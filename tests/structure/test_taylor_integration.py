@@ -93,7 +93,7 @@ def test_states_are_those_of_a_tight_integration_there_and_back(name: str, end: 
     assert again == pytest.approx(start, rel=1e-8)
 
 
-def test_parameters_stay_what_they_are() -> None:
+def test_parameters_stay_unchanged() -> None:
     ode, values, _ = MODELS["prey and predator"]
     system, start = system_at(problem(ode, {"y": "r"}, ["a", "b", "c"]), values)
     kept = start.copy()
@@ -104,7 +104,7 @@ def test_parameters_stay_what_they_are() -> None:
     assert np.array_equal(there[columns], start[columns])
 
 
-def test_nowhere_to_go_is_no_change() -> None:
+def test_without_a_step_the_point_stays() -> None:
     ode, values, _ = MODELS["van der Pol"]
     system, start = system_at(problem(ode, {"y": "x"}, ["m"]), values)
     there = taylor_integrate(system, 0, start, 0.7, 0.7)
@@ -112,7 +112,7 @@ def test_nowhere_to_go_is_no_change() -> None:
     assert np.array_equal(there, start)
 
 
-def test_a_solution_that_ends_before_is_none() -> None:
+def test_a_solution_that_ends_early_is_not_a_trajectory() -> None:
     """x' = k x^2 from 1: x = 1/(1 - k t)."""
     system, start = system_at(problem({"x": "k*x^2"}, {"y": "x"}, ["k"]), {"k": 0.5, "x": 1.0})
     there = taylor_integrate(system, 0, start, 0.0, 1.99)

@@ -31,7 +31,7 @@ FAST = (30,)
         for first in range(0, 300, CHUNK)
     ],
 )
-def test_random_right_models_come_through_everything(first: int) -> None:
+def test_random_right_models_pass_all_stages(first: int) -> None:
     """As `python tools/fuzz_models.py --light --case N` takes them, number by number."""
     found = [run_case(number, light=True) for number in range(first, first + CHUNK)]
     assert not any(o.faults for o in found), "\n".join(map(shown, found))
@@ -50,7 +50,7 @@ def models() -> tuple[FuzzModel, ...]:
 
 
 @pytest.mark.slow
-def test_the_models_have_what_the_grammar_promises() -> None:
+def test_random_models_have_the_features_of_the_grammar() -> None:
     features = {feature for model in models() for feature in model.features}
     for feature in (
         *("root", "power", "unknown power", "hill", "unknown hill", "exp", "log", "tanh", "min"),

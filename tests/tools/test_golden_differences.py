@@ -30,19 +30,19 @@ def test_equal_listings_do_not_differ() -> None:
         ({"choices": ["a"]}, "fit.choices"),
     ],
 )
-def test_an_option_that_means_something_else_breaks(change: dict[str, Any], place: str) -> None:
+def test_an_option_with_another_meaning_is_a_break(change: dict[str, Any], place: str) -> None:
     assert (place, True) in found({"fit": OPTION}, {"fit": OPTION | change})
 
 
-def test_an_option_that_vanishes_breaks_and_a_new_one_adds() -> None:
+def test_a_removed_option_is_a_break_and_a_new_one_an_addition() -> None:
     assert found({"a": OPTION}, {"b": OPTION}) == [("a", True), ("b", False)]
 
 
-def test_a_new_argument_that_has_to_be_given_breaks() -> None:
+def test_a_new_required_argument_is_a_break() -> None:
     assert found({}, {"b": {"required": True}}) == [("b", True)]
 
 
-def test_an_argument_that_need_not_be_given_any_more_breaks_nothing() -> None:
+def test_an_argument_that_becomes_optional_breaks_nothing() -> None:
     old, new = {"k": {"required": True, "position": 0}}, {"k": {"position": 0, "default": "1"}}
     assert [d for d in differences(old, new) if d.breaking] == []
 

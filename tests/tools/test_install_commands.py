@@ -90,7 +90,7 @@ def test_the_documentation_is_built_after_its_own_command_alone(found: dict[str,
     assert "sphinx" not in run
 
 
-def test_all_of_them_are_run_every_week() -> None:
+def test_all_install_commands_are_run_every_week() -> None:
     text = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
     assert "schedule:" in text
     assert "run: python .ci/install_commands.py run\n" in text

@@ -80,7 +80,7 @@ def test_a_success_is_judged_by_what_was_expected(
     assert judged(watch, tmp_path, lambda: text, expected).verdict == verdict
 
 
-def test_a_refusal_of_what_means_the_same_is_a_fault(watch: Watch, tmp_path: Path) -> None:
+def test_refusing_an_equivalent_problem_is_a_fault(watch: Watch, tmp_path: Path) -> None:
     refused = fails(odefit.InputError("file.toml: a sentence"))
     assert judged(watch, tmp_path, refused, "same").verdict == "wrong success"
 
@@ -132,7 +132,7 @@ def test_the_table_counts_every_outcome() -> None:
     assert last == "| all | 2 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 | 1 | 11.0 |"
 
 
-def test_a_run_goes_on_from_its_file_and_from_no_other_seed(
+def test_a_run_continues_from_the_file_of_its_seed_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = tmp_path / "state.jsonl"
@@ -145,7 +145,7 @@ def test_a_run_goes_on_from_its_file_and_from_no_other_seed(
 
 
 @pytest.mark.slow
-def test_some_hundred_mutated_inputs_come_to_no_harm() -> None:
+def test_hundreds_of_mutated_inputs_do_no_harm() -> None:
     """``ODEFIT_MUTATIONS=20000`` makes as many."""
     count = os.environ.get("ODEFIT_MUTATIONS", "300")
     assert main(["--count", count, "--seed", "7"]) == 0

@@ -85,7 +85,7 @@ def test_values_are_those_of_the_closed_form(
         assert gradient[k] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5, abs=1e-6)
 
 
-def test_extrema_and_areas_heed_doses_and_corners_of_inputs() -> None:
+def test_extrema_and_areas_account_for_doses_and_corners_of_inputs() -> None:
     model = Model(ode={"x": "u - 0.5*x"}, inputs={"u": "constant"})
     data = {"t": [0.0, 1.0, 5.0], "u": [0.0, 2.0, 0.0], "x": [0.0, 0.0, 1.0]}
     dose = Event((3.3,), {"x": "x + 4"})

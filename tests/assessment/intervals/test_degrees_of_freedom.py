@@ -89,7 +89,7 @@ def test_a_factor_of_an_expression_is_corrected_like_an_estimated_sd() -> None:
     assert vector[f] < found.corrected_noise["f"]
 
 
-def test_two_means_differ_by_what_welch_s_test_says() -> None:
+def test_the_difference_of_two_means_agrees_with_welch_s_test() -> None:
     """B. L. Welch, Biometrika 34, 1947: each sample has its own variance."""
     first = np.array([1.2, 0.7, 1.9, 1.1])
     second = np.array([3.4, 5.1, 2.2, 4.9, 6.3, 1.8, 4.4])
@@ -180,7 +180,7 @@ def test_a_noise_with_values_below_the_limit_is_corrected_as_without() -> None:
 
 
 @pytest.mark.slow
-def test_with_values_below_the_limit_the_intervals_hold_the_truth_as_often_as_they_say() -> None:
+def test_intervals_with_censored_values_have_their_nominal_coverage() -> None:
     """Without the correction the mean is 0.083 of 0.1, and 58 % of the intervals hold it."""
     generator, corrected, covered = np.random.default_rng(1), [], []
     for _ in range(60):

@@ -75,7 +75,7 @@ def test_a_profile_of_the_dispersion_ends_where_the_interval_does() -> None:
     assert limits[0] < stats.chi2.ppf(0.95, 1) < limits[1]
 
 
-def test_counts_that_may_be_of_poisson_have_no_lower_limit() -> None:
+def test_counts_compatible_with_poisson_have_no_lower_limit() -> None:
     counts = np.array([18.0, 22.0, 15.0, 23.0, 19.0, 26.0, 14.0, 20.0, 27.0, 12.0])
     at = solved(counts)
     (found,) = adjusted_dispersions(*at, 0.95)

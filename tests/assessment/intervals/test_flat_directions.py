@@ -133,7 +133,7 @@ def test_a_clearance_that_moves_many_small_errors_has_the_interval_of_its_profil
 
 
 @pytest.mark.slow
-def test_an_absorption_slower_than_elimination_is_told_beside_one_that_is_over() -> None:
+def test_an_absorption_slower_than_elimination_is_reported_beside_one_that_is_over() -> None:
     """The mirror solution lies far outside the bounds of V, but at its bound the fit is as good."""
     for seed in range(2):
         fast, slow = odefit.fit(seen_late(), seed=seed, jobs=1).fitting
@@ -142,7 +142,7 @@ def test_an_absorption_slower_than_elimination_is_told_beside_one_that_is_over()
         assert slow.deviance == pytest.approx(0.004, abs=0.002)
 
 
-def test_a_flat_direction_does_not_make_a_volume_and_its_half_the_same() -> None:
+def test_a_flat_direction_does_not_equate_a_volume_and_its_half() -> None:
     problem = seen_late()
     forward, vector = ForwardMap(problem), np.array([5.09, 0.13892, 7.9386])
     evaluation = forward.evaluate(vector)
@@ -150,7 +150,7 @@ def test_a_flat_direction_does_not_make_a_volume_and_its_half_the_same() -> None
     assert moved_by_flat_directions(forward, vector, evaluation).tolist() == [True, False, False]
 
 
-def test_the_words_are_for_what_is_lost_alone() -> None:
+def test_only_undetermined_unknowns_are_described() -> None:
     direction = Direction(("a", "b", "c"), (1.0, 0.01, 0.003), "a, b and c cannot be told apart.")
     lost = Trouble.NOT_DETERMINED
     (one,) = of_what_is_lost([direction], {"a": lost})

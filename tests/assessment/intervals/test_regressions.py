@@ -67,7 +67,7 @@ def test_a_robust_fit_is_a_local_optimum(loss: str) -> None:
         assert (cost(fitted.coordinates, factor * fitted.scales[:, 0]) > best - 1e-3).all()
 
 
-def test_a_scale_that_is_held_or_known_stays_one() -> None:
+def test_a_fixed_or_known_scale_stays_unchanged() -> None:
     parts = [part(range(8), 4, distribution="laplace"), part(range(8, ROWS), None)]
     fitted = fit_all(DESIGN, parts, VALUES)
     assert (fitted.scales[:, 1] == 1).all()

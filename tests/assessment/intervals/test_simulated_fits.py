@@ -115,7 +115,7 @@ def test_large_samples_have_the_usual_limits() -> None:
 
 
 @pytest.mark.slow
-def test_there_is_no_simulation_where_it_is_of_no_use() -> None:
+def test_useless_simulations_are_skipped() -> None:
     assert SimulatedFits.of(*solved(mean_of(sd="estimate"))) is None
     at = solved(mean_of(sd="estimate", loss="student"))
     assert SimulatedFits.of(*at) is SimulatedFits.of(*at)  # made once
@@ -125,7 +125,7 @@ def test_there_is_no_simulation_where_it_is_of_no_use() -> None:
 
 
 @pytest.mark.slow
-def test_a_part_with_known_normal_noise_keeps_its_own_errors() -> None:
+def test_a_part_with_known_normal_noise_keeps_its_errors() -> None:
     """Two observables without common unknowns: only one of them has Laplace noise."""
     random = np.random.default_rng(2)
     problem = Problem(
@@ -143,7 +143,7 @@ def test_a_part_with_known_normal_noise_keeps_its_own_errors() -> None:
 
 
 @pytest.mark.slow
-def test_a_band_of_an_observable_is_as_wide_as_the_interval_of_what_it_shows() -> None:
+def test_a_band_of_an_observable_is_as_wide_as_the_interval_of_its_unknown() -> None:
     forward, vector, evaluation = solved(mean_of(sd="estimate", distribution="laplace"))
     interval = assess_uncertainty(forward, vector, evaluation).intervals[0]
     bands = LinearBands(forward, vector).bands(

@@ -292,7 +292,7 @@ def test_powers_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_three_that_hang_together_are_named() -> None:
+def test_three_correlated_unknowns_are_named() -> None:
     problem, vector = decay(
         {"x": "-a*b*c*x"}, {"y": "x"}, {"a": 0.3, "b": 1.2, "c": 0.8, "x": 1.5}, {"x": {}}
     )
@@ -390,7 +390,7 @@ def test_a_value_that_is_hardly_determined_is_marked() -> None:
     assert "Hardly determined by the data (the standard error exceeds the value): k." in text
 
 
-def test_everything_undetermined_is_no_crash() -> None:
+def test_undetermined_unknowns_cause_no_crash() -> None:
     problem = Problem(
         Model(ode={"x": "0*a*b"}),
         {"t": TIMES, "x": np.ones(12)},

@@ -40,7 +40,7 @@ def band(source: type[LinearBands] | type[ProfileBands], slope: float, at: Array
     return found[0]
 
 
-def test_a_band_is_that_of_regression_where_the_bound_may_be_left() -> None:
+def test_a_band_equals_that_of_regression_where_the_unknown_may_leave_its_bound() -> None:
     """At a slope of zero exactly, one half is as if it were free, the other as if it were known."""
     at = TIMES.mean() + np.array([-1.0, -0.3, 0.0, 0.3, 1.0])
     found = band(LinearBands, 0.0, at)
@@ -54,7 +54,7 @@ def test_a_band_is_that_of_regression_where_the_bound_may_be_left() -> None:
     assert found.errors == pytest.approx(held / QUANTILE)
 
 
-def test_a_value_that_moves_with_the_bound_above_all_has_no_band_but_a_reason() -> None:
+def test_a_value_that_mostly_follows_a_bound_has_a_reason_instead_of_a_band() -> None:
     found = band(LinearBands, 0.0, np.array([2.0, 12.0]))
     assert np.isfinite(found.confidence[:, 0]).all()
     assert np.isnan(found.confidence[:, 1]).all()

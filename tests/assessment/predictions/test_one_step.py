@@ -145,7 +145,7 @@ def test_doses_between_measurements_are_given_once() -> None:
 
 
 @pytest.mark.slow
-def test_a_right_model_is_rarely_accused(result: Result) -> None:
+def test_a_right_model_is_rarely_called_wrong(result: Result) -> None:
     """At most 5 % by the likelihood ratio at a bound, of 120 data sets; 12 are below 1e-4."""
     accused = 0
     for seed in range(120):

@@ -26,13 +26,13 @@ def both(problem: Problem, times: Array, level: float = 0.95) -> tuple[list[Band
     return linear, profiled
 
 
-def test_for_a_linear_model_they_are_the_linear_bands() -> None:
+def test_profile_bands_of_a_linear_model_equal_linear_bands() -> None:
     linear, profiled = both(line(), np.linspace(0.0, 8.0, 3 * MAX_TIMES))
     assert profiled[0].confidence == pytest.approx(linear[0].confidence, rel=1e-3)
     assert profiled[0].prediction == pytest.approx(linear[0].prediction, rel=1e-3)
 
 
-def test_they_hold_where_the_model_is_far_from_linear() -> None:
+def test_profile_bands_hold_for_strongly_nonlinear_models() -> None:
     """With x(0) known, x(5) = exp(-5 k) increases with k alone: its limits are those of k."""
     times = np.array([0.5, 1.0])
     problem = Problem(
@@ -51,7 +51,7 @@ def test_they_hold_where_the_model_is_far_from_linear() -> None:
     assert profiled.confidence[:, 0] == pytest.approx([1.0, 1.0])  # the initial value is known
 
 
-def test_a_value_that_is_zero_whatever_the_unknowns_are_has_no_width() -> None:
+def test_a_value_that_is_always_zero_has_no_width() -> None:
     problem = Problem(
         Model(ode={"x": "-k*x", "z": "k*z"}, observables={"y": "x"}),
         {"t": [0.5, 1.0, 2.0], "y": [0.61, 0.36, 0.14]},
@@ -66,7 +66,7 @@ def test_a_value_that_is_zero_whatever_the_unknowns_are_has_no_width() -> None:
     assert not zero.confidence.any()
 
 
-def test_a_band_is_one_continuation_and_not_many_profiles() -> None:
+def test_a_band_needs_one_continuation_instead_of_many_profiles() -> None:
     """The Michaelis constant is hardly determined, so that linear bands are far from right."""
     times = np.array([0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0])
     values = [8.66, 7.38, 4.97, 1.62, 0.35, 0.11, -0.04]

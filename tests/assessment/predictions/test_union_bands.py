@@ -69,7 +69,7 @@ def test_a_solution_above_the_limit_of_the_level_has_no_part() -> None:
     assert ends(joined(*members, level=0.9))[1, 0] == pytest.approx(4.1)
 
 
-def test_where_another_solution_has_no_end_the_union_has_none_and_says_why() -> None:
+def test_a_union_with_an_open_interval_is_open_with_a_reason() -> None:
     nothing = Fixed(4.0, math.nan, lacking=(NoBand.AT_A_BOUND,))
     band = joined(member(Fixed(1.0, 0.5)), member(nothing))
     assert np.isnan(ends(band)).all()

@@ -46,7 +46,7 @@ def result() -> Result:
     return fitted(1)
 
 
-def test_figures_are_what_their_definitions_say(result: Result) -> None:
+def test_figures_match_their_definitions(result: Result) -> None:
     new = table(np.random.default_rng(7), 1.5)
     found = result.validate(new)
     (one,) = found.series
@@ -64,7 +64,7 @@ def test_figures_are_what_their_definitions_say(result: Result) -> None:
     assert found.sentence.startswith("The model predicts as well as it fits")
 
 
-def test_another_gain_is_seen(result: Result) -> None:
+def test_another_gain_is_detected(result: Result) -> None:
     found = result.validate(Scenario("new", data=table(np.random.default_rng(7), 1.5, b=2.2)))
     assert found.verdict is Verdict.WORSE
     assert found.probability < 1e-6
@@ -223,7 +223,7 @@ def test_folds_do_not_depend_on_a_cluster(result: Result) -> None:
         ({"by": "block", "folds": 11}, "too few for 11 blocks"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(
+def test_meaningless_arguments_are_refused(
     result: Result, arguments: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):

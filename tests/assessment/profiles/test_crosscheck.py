@@ -32,7 +32,7 @@ def compared(side: Side, at: float, deviance: float, sign: int = 1) -> Side:
         (-2.5, 1.0),  # on the other side of the estimate
     ],
 )
-def test_a_limit_that_nothing_refutes_stands(at: float, deviance: float) -> None:
+def test_an_unrefuted_limit_stands(at: float, deviance: float) -> None:
     assert compared(SIDE, at, deviance) is SIDE
 
 

@@ -39,7 +39,7 @@ def test_a_cubic_is_predicted_between_two_points() -> None:
     assert between(near, 2.5, COORDINATES) is None
 
 
-def test_a_bound_holds_what_would_fall_beyond_it_and_nothing_else() -> None:
+def test_a_bound_holds_only_values_that_would_pass_it() -> None:
     low, high = np.zeros(7), np.ones(7)
     x = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.5])
     gradient = np.array([2.0, 0.0, -2.0, 2.0, 0.0, -2.0, 2.0])

@@ -87,7 +87,7 @@ def test_an_unknown_determined_only_with_another_at_its_bound_has_no_interval(
     assert ratio.upper < 4 * ratio.lower
 
 
-def test_a_bound_that_others_do_not_feel_takes_no_interval() -> None:
+def test_a_bound_that_does_not_affect_others_leaves_their_intervals() -> None:
     times = np.linspace(0.0, 4.0, 9)
     wiggle = 0.1 * np.cos(7 * times)
     problem = Problem(
@@ -181,7 +181,7 @@ def test_intervals_end_at_the_bounds() -> None:
     assert high == 0.04
 
 
-def test_an_interval_over_all_magnitudes_is_none() -> None:
+def test_an_interval_over_all_magnitudes_counts_as_missing() -> None:
     """On a logarithmic scale, a standard error of many times the value would overflow."""
     times = np.array([0.0, 1.0, 2.0, 3.0])
     bounds = {"lower": 1e-12, "upper": 50.0, "scale": "log10", "guess": 1e-3}
@@ -192,7 +192,7 @@ def test_an_interval_over_all_magnitudes_is_none() -> None:
 
 
 @pytest.mark.slow
-def test_all_determined_does_not_stand_beside_several_solutions() -> None:
+def test_a_report_of_several_solutions_does_not_say_all_determined() -> None:
     """The sign of k cannot be seen: both solutions fit alike, and each is determined."""
     times = np.linspace(0.0, 3.0, 12)
     values = 1 + 1.5**2 * times + 0.1 * np.random.default_rng(5).normal(size=12)

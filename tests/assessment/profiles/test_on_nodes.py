@@ -102,7 +102,7 @@ def test_every_point_on_nodes_is_the_best_fit_for_its_value() -> None:
     assert side.slopes == pytest.approx(slopes, rel=1e-2)
 
 
-def test_where_rounding_moves_the_trajectory_a_side_ends_with_that_reason(
+def test_a_side_ends_with_a_reason_if_rounding_moves_the_trajectory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     family, first, deviance = fits_of_c()
@@ -210,7 +210,7 @@ def test_a_minimisation_that_is_stopped_returns_its_best_point_and_says_so() -> 
     assert np.abs(found.at.gaps).max() < np.abs(first.gaps).max()
 
 
-def test_a_refit_on_nodes_that_is_stopped_is_no_point_of_the_profile() -> None:
+def test_a_stopped_refit_on_nodes_is_not_a_point_of_the_profile() -> None:
     stopped = False
     family, first, deviance = fits_of_c(lambda: stopped)
     reached = family.point([first], first.at + 0.01, 1e-5)
@@ -226,7 +226,7 @@ def test_a_refit_on_nodes_that_is_stopped_is_no_point_of_the_profile() -> None:
     assert len(side.at) == 0
 
 
-def test_time_that_is_up_before_the_first_point_on_nodes_is_no_failure(
+def test_a_time_limit_before_the_first_point_on_nodes_is_not_a_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     control = Control(jobs=1)
@@ -243,7 +243,7 @@ def test_time_that_is_up_before_the_first_point_on_nodes_is_no_failure(
     assert [p.ends[0] for p in found.profiles] == ["stopped"]
 
 
-def test_a_side_whose_other_optima_could_not_be_looked_for_is_not_complete(
+def test_a_side_without_a_search_for_other_optima_is_incomplete(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     forward, vector = optimum(LONG)
@@ -294,7 +294,7 @@ def test_straightened_coordinates_are_logarithms_where_unknowns_act_and_linear_w
     assert coordinates.derivative(x)[1] == pytest.approx(2e-2, rel=1e-3)
 
 
-def test_a_narrow_valley_is_distinguished_from_a_wide_one() -> None:
+def test_narrow_and_wide_valleys_are_distinguished() -> None:
     forward, vector = optimum(LONG)
     evaluation = forward.evaluate(vector)
     assert isinstance(evaluation, Evaluation)

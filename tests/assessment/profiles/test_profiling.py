@@ -242,7 +242,7 @@ def test_finished_sides_are_found_in_the_checkpoint(
         profiled(line(), checkpoint=path)
 
 
-def test_a_time_limit_returns_what_is_there() -> None:
+def test_a_time_limit_returns_the_finished_parts() -> None:
     problem = decay()
     found = profile_all(problem, fitted(problem), 0.95, Control(deadline=0.0))
     assert found.status is Status.TIME_LIMIT
@@ -262,7 +262,7 @@ def test_a_time_limit_returns_what_is_there() -> None:
         ("x[other]@3", "unknown experiment 'other'"),
     ],
 )
-def test_expressions_that_mean_nothing_are_refused(expression: str, message: str) -> None:
+def test_meaningless_expressions_are_refused(expression: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         profiled(decay(), expression, keys=[])
 

@@ -11,7 +11,7 @@ from odefit.simulation.engines.engine_choice import UNDECIDED
 
 
 @pytest.mark.parametrize("at", [0.0, 1e-200, 1e-3])
-def test_an_unknown_without_effect_is_pulled_at_whatever_its_value(at: float) -> None:
+def test_an_unknown_without_effect_is_tried_at_any_value(at: float) -> None:
     """An unknown without effect has no curvature, and its size may be zero or next to it."""
     times = np.linspace(0.0, 3.0, 6)
     given = Problem(

@@ -147,7 +147,7 @@ def largest_error(family: Known, side: Side) -> float:
     return float(np.abs(curve(at) - family.deviance(at)).max()) / LIMIT
 
 
-def test_where_a_cubic_says_little_there_are_fits_in_between(
+def test_an_uncertain_cubic_gets_fits_in_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     filled = traced(Shoulder())
@@ -159,7 +159,7 @@ def test_where_a_cubic_says_little_there_are_fits_in_between(
     assert (np.diff(filled.at) > 0).all()
 
 
-def test_where_cubics_follow_the_curve_no_fit_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cubics_that_follow_the_curve_need_no_more_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     filled = traced(Quartic())
     monkeypatch.setattr("odefit.assessment.profiles.tracing.MAX_BETWEEN", 0)
     assert traced(Quartic()).at.tolist() == filled.at.tolist()

@@ -144,7 +144,7 @@ def test_a_limit_that_a_fit_inside_refutes_is_checked_from_the_valley_beyond_it(
     assert starts_again(best, [*known, back, replace(task, start=fit)], {task: fit}) == []
 
 
-def test_on_a_lower_side_beyond_is_below() -> None:
+def test_a_point_beyond_a_lower_side_is_below_it() -> None:
     best = threshold()
     task = Task("c", -1, best.problem.keys.index("c"), None)
     fit, beyond, before = (vector(best, factor) for factor in (0.7, 0.5, 0.9))
@@ -175,7 +175,7 @@ def test_an_end_in_another_valley_is_found_by_way_of_another_profile() -> None:
 
 
 @pytest.mark.parametrize("complete", [3, pytest.param(4, marks=pytest.mark.slow)])
-def test_a_limit_that_time_left_unchecked_says_so(complete: int) -> None:
+def test_a_limit_left_unchecked_for_lack_of_time_says_so(complete: int) -> None:
     """Time ends after the lower side of m, or after both, before the valley of k = -1 is tried."""
     problem = two_valleys(LONG)
     guesses = np.array([u.parameter.guess for u in problem.unknowns])

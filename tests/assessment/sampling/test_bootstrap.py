@@ -24,7 +24,7 @@ def fitted(problem: Problem) -> Array:
 @pytest.mark.parametrize(
     "noise", [{}, pytest.param({"x": {"sd": "estimate"}}, marks=pytest.mark.slow)]
 )
-def test_a_line_scatters_as_linear_regression_says(
+def test_the_scatter_of_a_line_agrees_with_linear_regression(
     kind: BootstrapKind, noise: dict[str, Any]
 ) -> None:
     problem = line(noise=noise)
@@ -79,7 +79,7 @@ def test_the_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
         bootstrap(other, fitted(other), 2, jobs=1, checkpoint=path)
 
 
-def test_a_time_limit_keeps_what_was_fitted() -> None:
+def test_a_time_limit_keeps_the_fitted_samples() -> None:
     problem = line()
     found = bootstrap(problem, fitted(problem), 10**6, time_limit=0.3, jobs=1)
     assert found.status is Status.TIME_LIMIT

@@ -93,7 +93,7 @@ def test_the_gradient_with_a_prior_is_that_of_the_density(
     check_gradient(forward, vector)
 
 
-def test_where_the_model_cannot_be_integrated_the_density_is_zero() -> None:
+def test_the_density_is_zero_if_the_model_cannot_be_integrated() -> None:
     problem = Problem(
         Model(ode={"x": "k*x^2"}),
         {"t": [0.1, 0.2, 0.3], "x": [1.1, 1.2, 1.4]},

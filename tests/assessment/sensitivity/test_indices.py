@@ -133,7 +133,7 @@ def test_work_that_is_ended_has_the_indices_so_far() -> None:
     assert any("Ended by the time limit after" in note for note in found.notes)
 
 
-def test_draws_take_the_place_of_ranges() -> None:
+def test_draws_replace_ranges() -> None:
     problem = function_problem("a + b + 0*x", {"a": (0.0, 1.0), "b": (0.0, 1.0)})
     rng = np.random.default_rng(0)
     draws = np.column_stack([rng.normal(0, 2, 4000), rng.normal(0, 1, 4000)])

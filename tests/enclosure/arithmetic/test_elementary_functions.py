@@ -246,7 +246,7 @@ DOMAINS = {
 
 @pytest.mark.parametrize("name", DOMAINS)
 @pytest.mark.parametrize("degree", [0, 2])
-def test_nothing_is_known_where_a_function_may_not_be_defined(name: str, degree: int) -> None:
+def test_a_function_that_may_be_undefined_has_infinite_bounds(name: str, degree: int) -> None:
     for middle, width in DOMAINS[name]:
         for argument in (line(middle, width, degree), line(middle, 0.0, degree, width)):
             found = of(name, argument)
@@ -256,7 +256,7 @@ def test_nothing_is_known_where_a_function_may_not_be_defined(name: str, degree:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_nothing_is_known_of_what_is_not_known(name: str) -> None:
+def test_unbounded_arguments_give_infinite_bounds(name: str) -> None:
     for bad in (np.inf, -np.inf, np.nan):
         for argument in (line(bad, 0.1), line(0.7, bad), line(0.7, 0.1, remainder=abs(bad))):
             found = of(name, argument)
@@ -300,7 +300,7 @@ def test_wide_boxes_are_as_good_as_intervals(name: str) -> None:
         assert farthest <= found.remainder[0] <= best * (1 + 1e-8) + 1e-12
 
 
-def test_truncation_in_time_is_what_shorter_steps_lower() -> None:
+def test_shorter_steps_lower_the_truncation_in_time() -> None:
     """All of it, if nothing depends on the box; nothing, if nothing depends on time."""
     for name in ("exp", "sqrt", "x^2.5", "log", "atan", "tanh", "sin"):
         other = TaylorModel.constant(ONE, np.full(2, OTHER))
@@ -403,7 +403,7 @@ def test_constants_are_enclosed_too() -> None:
 
 @pytest.mark.parametrize("degree", [0, 2])
 @pytest.mark.parametrize("doubt", [1e-6, 1e-2, 1.0])
-def test_exponents_that_are_known_roughly(degree: int, doubt: float) -> None:
+def test_roughly_known_exponents_are_enclosed(degree: int, doubt: float) -> None:
     """As those that are no floating-point numbers, only more so."""
     tape = Tape()
     x, p = tape.variable("x"), tape.variable("p")
@@ -422,7 +422,7 @@ def test_exponents_that_are_known_roughly(degree: int, doubt: float) -> None:
 
 
 @pytest.mark.parametrize("exponent", [-2.0, 2.0, 3.0])
-def test_powers_are_of_what_is_positive(exponent: float) -> None:
+def test_powers_have_positive_bases(exponent: float) -> None:
     """Exponents in the middle of a box may be whole, of all places there."""
     tape = Tape()
     term = tape.apply("^", tape.variable("x"), tape.variable("p"))

@@ -60,7 +60,7 @@ def holds(found: Interval, exact: list[Fraction]) -> None:
 @pytest.mark.parametrize(
     "seed", [pytest.param(n, marks=pytest.mark.slow if n > 0 else ()) for n in range(6)]
 )
-def test_points_are_inside(operation: str, seed: int) -> None:
+def test_points_lie_in_their_enclosures(operation: str, seed: int) -> None:
     rng = np.random.default_rng([seed, 1])
     a, b = intervals(2 * seed), intervals(2 * seed + 1)
     for _ in range(10):
@@ -91,7 +91,7 @@ def test_signs_are_exact() -> None:
     assert ((none * zero).low[0], (none * zero).high[0]) == (0.0, 0.0)
 
 
-def test_operations_without_a_number_give_anything() -> None:
+def test_operations_without_a_number_may_give_any_value() -> None:
     anything, one = Interval.anything(1), Interval(np.ones(1), np.ones(1))
     none = Interval(np.zeros(1), np.zeros(1))
     with np.errstate(all="ignore"):
@@ -161,7 +161,7 @@ def test_a_tape_encloses_all_its_terms() -> None:
     assert not found[terms[3].index].finite[0]
 
 
-def test_exponentials_that_overflow() -> None:
+def test_overflowing_exponentials_have_infinite_bounds() -> None:
     tape = Tape()
     x = tape.variable("x")
     e = tape.apply("exp", x, x)

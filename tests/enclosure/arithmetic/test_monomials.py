@@ -79,5 +79,5 @@ def test_too_many_monomials_are_refused() -> None:
         Monomials(30, 6)
 
 
-def test_the_same_object_for_the_same_numbers() -> None:
+def test_equal_sizes_share_an_object() -> None:
     assert Monomials.of(3, 2) is Monomials.of(3, 2)

@@ -204,7 +204,7 @@ def test_a_divisor_just_off_zero() -> None:
 
 @pytest.mark.parametrize("what", ["+", "-", "*", "/"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_nothing_is_known_of_what_is_not_finite(what: str, bad: float) -> None:
+def test_nonfinite_operands_give_infinite_bounds(what: str, bad: float) -> None:
     def build(a: Term, b: Term) -> Term:
         return a.tape.apply(what, a, b)  # type: ignore[arg-type]
 
@@ -217,7 +217,7 @@ def test_nothing_is_known_of_what_is_not_finite(what: str, bad: float) -> None:
         assert all(np.isinf(still(build, *pair).remainder[0]) for pair in pairs)
 
 
-def test_overflow() -> None:
+def test_an_overflow_has_infinite_bounds() -> None:
     for build in (
         lambda a, b: a * b,
         lambda a, b: a * b - a * b * b,
@@ -237,18 +237,18 @@ def test_underflow_is_counted() -> None:
     assert quotient.remainder[0] > 0
 
 
-def test_zero_times_unknown_is_zero() -> None:
+def test_zero_times_an_unknown_is_zero() -> None:
     found = still(lambda a, b: a * b, model(0.0), model(1.0, remainder=np.inf))
     assert found.remainder[0] == 0.0
 
 
-def test_small_times_unknown_is_unknown() -> None:
+def test_a_small_number_times_an_unknown_is_unknown() -> None:
     found = still(lambda a, b: a * b, model(0.0, remainder=1e-300), model(1.0, remainder=np.inf))
     assert np.isinf(found.remainder[0])
 
 
 @pytest.mark.parametrize("exact", [Fraction(1, 3), Fraction(10) ** -400, Fraction(10) ** 400])
-def test_numbers_that_are_no_floats(exact: Fraction) -> None:
+def test_numbers_that_are_not_floats_are_read(exact: Fraction) -> None:
     found = TaylorModel.number(Monomials.of(1, 1), exact, 2)
     assert found.remainder[0] > 0
     if np.isfinite(found.remainder[0]):

@@ -123,7 +123,7 @@ def checked(
     [(name, scheme) for name in ("alpha-pinene", "fitzhugh-nagumo") for scheme in SCHEMES]
     + [("harmonic", "radau"), ("lotka-volterra-f", "simpson"), ("bbg", "trapezoid")],
 )
-def test_solutions_of_the_equations_are_inside(name: str, scheme: str) -> None:
+def test_solutions_of_the_equations_lie_in_the_box(name: str, scheme: str) -> None:
     problem, vector = of_library(name)
     steps, widest = LIBRARY[name]
     mesh = 2 * steps if scheme == "euler" else steps
@@ -146,7 +146,7 @@ def test_elementary_functions_are_enclosed_on_a_mesh(name: str, scheme: str) -> 
     ("scheme", "interpolation"),
     [*((scheme, "linear") for scheme in SCHEMES), ("trapezoid", "constant"), ("radau", "cubic")],
 )
-def test_events_and_inputs(scheme: str, interpolation: str) -> None:
+def test_events_and_inputs_are_enclosed(scheme: str, interpolation: str) -> None:
     problem, vector = eventful(interpolation)
     found = checked(problem, scheme, 12, vector, [0.0, 1e-3, 0.05, 0.8], 4)
     assert np.isfinite(found[2].remainder).all()
@@ -170,14 +170,14 @@ def test_enclosures_hold_at_every_degree(degree: int) -> None:
         "fixed values",
     ],
 )
-def test_features_of_problems(name: str) -> None:
+def test_residuals_are_enclosed_for_every_feature_of_problems(name: str) -> None:
     problem, vector = ZOO[name]()
     checked(problem, "trapezoid", 7, vector, [0.0, 1e-3, 0.1], 5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["trapezoid", "simpson", "radau"])
-def test_meshes_of_any_kind(scheme: str) -> None:
+def test_residuals_are_enclosed_on_every_kind_of_mesh(scheme: str) -> None:
     problem, vector = eventful()
     given = GivenMesh({problem.conditions[0].name: np.array([0.0, 0.1, 0.5, 0.9, 1.5, 2.2, 4.5])})
     for mesh in (DataMesh(10, 2), given):
@@ -256,7 +256,7 @@ def test_a_bound_that_no_guess_confirms_is_infinite(monkeypatch: pytest.MonkeyPa
     assert np.isinf(found.remainder[2:]).all()
 
 
-def test_useless_boxes_are_called_useless() -> None:
+def test_uninformative_boxes_are_reported_as_such() -> None:
     problem = Problem(
         Model(ode={"x": "k*x^2"}),
         {"t": [0.0, 1.0, 2.0], "x": [1.0, 1.1, 1.2]},

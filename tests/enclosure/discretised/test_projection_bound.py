@@ -28,7 +28,7 @@ def spline_distance(times: Array, values: Array, elements: int, degree: int) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(("elements", "degree"), [(1, 2), (4, 3), (5, 5)])
 @pytest.mark.parametrize("kind", ["legendre", "radau"])
-def test_it_is_the_distance_from_continuous_piecewise_polynomials(
+def test_the_projection_bound_is_the_distance_from_piecewise_polynomials(
     elements: int, degree: int, kind: Literal["legendre", "radau"]
 ) -> None:
     rng = np.random.default_rng(elements)

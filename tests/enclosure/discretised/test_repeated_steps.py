@@ -108,7 +108,7 @@ def residuals(problem: Problem, scheme: str, mesh: Array, rates: Rates, point: A
     + [(swing, scheme, 100) for scheme in ONE_STEP]
     + [(stiff, scheme, 1000) for scheme in ("euler", "legendre")],
 )
-def test_solutions_are_inside(
+def test_solutions_lie_in_the_enclosures(
     build: Callable[[], tuple[Problem, Array, Rates]], scheme: str, steps: int
 ) -> None:
     problem, vector, rates = build()
@@ -142,7 +142,7 @@ def by_steps(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("build", [pinene, swing, stiff])
-def test_as_tight_as_step_by_step(
+def test_powers_of_the_map_are_as_tight_as_step_by_step(
     monkeypatch: pytest.MonkeyPatch, build: Callable[[], tuple[Problem, Array, Rates]]
 ) -> None:
     problem, vector, _ = build()
@@ -235,7 +235,7 @@ def test_the_difference_of_almost_equal_steps_is_accounted_for(
 
 
 @pytest.mark.slow
-def test_lost_boxes_leave_the_others_alone() -> None:
+def test_lost_boxes_do_not_affect_the_others() -> None:
     problem, vector, _ = pinene()
     enclosure = DiscretisedEnclosure(problem, SCHEMES["trapezoid"], UniformMesh(1230))
     lower = np.vstack([vector * 0.99, np.zeros(5)])

@@ -38,7 +38,7 @@ PROBLEMS = {"oscillating": oscillating, "predator": predator, "triangular": tria
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_exact_solutions_are_inside(case: str) -> None:
+def test_exact_solutions_lie_in_the_enclosures(case: str) -> None:
     problem, vector, solution, widest = CASES[case]
     enclosure = Enclosure(problem).compiled
     for relative in (0.0, 1e-2, widest):
@@ -58,7 +58,7 @@ def test_enclosures_hold_at_every_order_and_degree(degree: int, order: int) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("width", [1e-6, 0.02, 0.2, 2.0])
-def test_it_gives_the_bounds_of_numpy(name: str, width: float) -> None:
+def test_the_compiled_flow_gives_the_bounds_of_numpy(name: str, width: float) -> None:
     """Boxes that are enclosed to the end, lost on the way, and lost at once."""
     problem = PROBLEMS[name]()
     rng = np.random.default_rng(3)
@@ -77,14 +77,14 @@ def test_it_gives_the_bounds_of_numpy(name: str, width: float) -> None:
     assert (distance <= 1e-9 * size + 1e-3 * slow.remainder[known]).all()
 
 
-def test_it_leaves_functions_to_numpy() -> None:
+def test_the_compiled_flow_leaves_functions_to_numpy() -> None:
     smooth, steep = Enclosure(oscillating()).compiled, Enclosure(CASES["exp"].problem).compiled
     assert isinstance(smooth._conditions[0].flow, CompiledFlow)
     assert not isinstance(steep._conditions[0].flow, CompiledFlow)
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "constant", "cubic"])
-def test_inputs_and_time(interpolation: str) -> None:
+def test_inputs_and_time_are_enclosed(interpolation: str) -> None:
     problem, vector = with_input(interpolation, "k*u*(1 - x*u)/(3 + t)")
     for relative in (0.0, 0.05):
         checked(problem, *box(vector, relative), Enclosure(problem).compiled, count=5)

@@ -56,7 +56,7 @@ def test_both_suites_are_complete() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_the_case_has_its_likelihood_and_simulations(case: str) -> None:
+def test_the_conformity_case_has_its_likelihood_and_simulations(case: str) -> None:
     found, solution = read(case)
     forward = ForwardMap(found.problem)
     vector = nominal(found)
@@ -101,7 +101,7 @@ def test_the_gradient_of_the_case_is_that_of_differences(case: str) -> None:
         assert slope == pytest.approx(gradient[k], rel=1e-5, abs=1e-6 * np.abs(gradient).max())
 
 
-def test_spans_shorter_than_rounding_between_events_are_no_obstacle() -> None:
+def test_spans_shorter_than_rounding_between_events_are_integrated() -> None:
     """S = 2 + 2.5 t reaches 14 before the second period, and again just at its beginning."""
     found, _ = read("v2/0016")
     assert isinstance(ForwardMap(found.problem).evaluate(np.array([2.5])), Evaluation)

@@ -145,7 +145,7 @@ def test_scales_of_noise_are_those_of_odefit(noise: dict[str, Any], tmp_path: Pa
 
 @pytest.mark.parametrize("measured", ["before", "after"])
 @pytest.mark.parametrize("time", [0.0, 2.0, 2.5])
-def test_events_are_periods(time: float, measured: Any, tmp_path: Path) -> None:
+def test_events_divide_time_into_periods(time: float, measured: Any, tmp_path: Path) -> None:
     times = np.linspace(0.0, 4.0, 5)
     events = [
         Event((time,), {"x": "x + d", "d": "2*d"}, measured=measured),

@@ -91,7 +91,7 @@ def test_a_problem_is_read(tmp_path: Path) -> None:
     assert [row.time for _, _, row in found.rows] == [1.0, 2.0, 1.0, 1.0]
 
 
-def test_a_problem_is_called_as_its_file_says_or_as_its_file(tmp_path: Path) -> None:
+def test_a_problem_is_named_by_its_file_or_after_it(tmp_path: Path) -> None:
     assert read_petab(write(tmp_path)).problem.name == "problem"
     named = write(tmp_path, problem=("format_version: 1", "format_version: 1\nproblem_id: decay"))
     assert read_petab(named).problem.name == "decay"
@@ -109,7 +109,7 @@ def test_a_nominal_value_outside_its_bounds_is_a_warning(tmp_path: Path) -> None
     assert any("0.5 of k1 is outside its bounds" in note for note in problem.notes)
 
 
-def test_placeholders_that_differ_within_an_experiment_make_several_observables(
+def test_differing_placeholders_make_several_observables(
     tmp_path: Path,
 ) -> None:
     path = write(tmp_path, measurements=("1.2\tscale_1", "1.2\tscale_2"))

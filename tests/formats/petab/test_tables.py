@@ -90,7 +90,7 @@ def test_required_columns_and_near_misses_are_reported(tmp_path: Path) -> None:
         ("preequilibrationConditionID", True),
     ],
 )
-def test_a_further_column_is_no_mistake_unless_it_is_nearly_a_known_one(
+def test_an_extra_column_is_allowed_unless_its_name_resembles_a_known_one(
     tmp_path: Path, column: str, mistyped: bool
 ) -> None:
     table, _ = read(tmp_path, f"observableId\ttime\t{column}\ny\t1\tx\n")
@@ -100,7 +100,7 @@ def test_a_further_column_is_no_mistake_unless_it_is_nearly_a_known_one(
     assert bool(issues.errors) == mistyped
 
 
-def test_parts_of_cells() -> None:
+def test_cells_are_read_as_lists_and_numbers() -> None:
     assert as_list("a; 2;b") == ("a", "2", "b")
     assert as_list("") == ()
     assert as_number("nan") is None

@@ -73,7 +73,7 @@ def test_a_known_initial_value_is_kept(initial: dict[str, Any]) -> None:
     assert worst(problem, best(solved(problem, polish=False)).vector, PREY_TRUTH) < EXACT
 
 
-def test_a_known_initial_value_may_be_what_determines_a_parameter() -> None:
+def test_a_known_initial_value_can_determine_a_parameter() -> None:
     """y = s exp(-k t): without x(0) = 1, only s x(0) is known."""
     model = Model(ode={"x": "-k*x"}, observables={"y": "s*x"})
     problem = one(model, 2.0 * np.exp(-0.3 * TIMES), "k s", {"x": 1.0})
@@ -83,7 +83,7 @@ def test_a_known_initial_value_may_be_what_determines_a_parameter() -> None:
 
 
 @pytest.mark.slow
-def test_a_known_zero_at_which_the_first_derivatives_vanish_is_no_obstacle() -> None:
+def test_a_known_zero_with_vanishing_derivatives_is_handled() -> None:
     """x(0) = 0 is known: y'(0) shows k z0 alone."""
     model = Model(ode={"x": "k*z^2 - j*x", "z": "j*x - m*z"}, observables={"y": "s*x"})
     k, j, m, s = 0.6, 0.3, 0.2, 1.5
@@ -103,7 +103,7 @@ def test_without_the_known_value_the_scale_is_held_and_named() -> None:
     assert re.search("held, as .* determine them: ", estimate.message)
 
 
-def test_a_search_that_was_ended_before_any_time_has_held_nothing() -> None:
+def test_without_any_time_the_message_mentions_no_held_unknown() -> None:
     model = Model(ode={"x": "-k*x"}, observables={"y": "s*x"})
     problem = one(model, 2.0 * np.exp(-0.3 * TIMES), "k s", {"x": {}})
     run = _AlgebraicEstimation(Algebraic(), problem, Control(seed=0))
@@ -151,7 +151,7 @@ def test_each_experiment_may_show_another_observable() -> None:
     assert found(problem) == pytest.approx(PREY_TRUTH, rel=POLISHED)
 
 
-def test_constants_of_an_experiment_are_its_own() -> None:
+def test_constants_of_an_experiment_hold_there_alone() -> None:
     model = Model(ode={"x": "-c*k*x^2 - j*x"}, observables={"y": "x"}, constants={"c": 1.0})
     twice = integrated(lambda t, z: [-0.6 * z[0] ** 2 - 0.2 * z[0]], [1.0])[0]
     experiments = [
@@ -183,7 +183,7 @@ def test_a_dose_before_the_segment_leaves_known_initial_values_alone() -> None:
     assert found(dosed(1.0, {"x": 1.0}), polish=False) == pytest.approx(LOGISTIC_TRUTH, rel=EXACT)
 
 
-def test_a_parameter_that_changes_is_that_of_before() -> None:
+def test_a_changing_parameter_has_its_value_before_the_change() -> None:
     """x' = -k x^2 - j x with twice the k from t = 2.5 on, which does not count."""
     early = TIMES[TIMES <= 2.5]
     middle = float(logistic(1.0, np.array([0.0, 2.5]))[1])
@@ -334,7 +334,7 @@ def test_bounds_that_are_given_are_kept() -> None:
     assert len(usable) == 1
 
 
-def test_an_answer_outside_the_bounds_is_looked_for_from_their_edge() -> None:
+def test_an_answer_outside_the_bounds_is_sought_from_their_edge() -> None:
     parameters: dict[str, Any] = {"k": {"lower": 0.4, "upper": 2.0}, "j": {}}
     problem = Problem(LOGISTIC, {"t": TIMES, "y": logistic(1.0)}, parameters, {"x": {}})
     estimate = solved(problem)

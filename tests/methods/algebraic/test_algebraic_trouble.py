@@ -72,7 +72,7 @@ def test_two_times_together_need_lower_derivatives() -> None:
     assert "up to order 4" in refused(prey(TIMES[:4]), points=1)
 
 
-def test_a_missing_value_is_no_measurement() -> None:
+def test_a_missing_value_is_not_a_measurement() -> None:
     """NaN in a row, or a column that was never measured."""
     values = np.where(np.arange(len(TIMES)) % 8 == 0, integrated(prey_rhs, [1.2, 0.4])[0], np.nan)
     assert "there are 4" in refused(prey(values=values))
@@ -89,7 +89,7 @@ def test_an_experiment_with_too_few_points_is_named() -> None:
     assert said.startswith("experiment 'short', y: ")
 
 
-def test_stretches_between_events_have_to_be_long_enough() -> None:
+def test_segments_between_events_must_be_long_enough() -> None:
     events = [odefit.Event(tuple(TIMES[1::2] + 0.01), {"x": "x + 0.1"})]
     experiment = Experiment("doses", {"t": TIMES, "y": np.ones(31)}, events=events)
     problem = Problem(LOGISTIC, None, {"k": {}, "j": {}}, {"x": {}}, experiments=[experiment])
@@ -121,7 +121,7 @@ def test_fractions_are_between_0_and_1(fractions: tuple[float, ...]) -> None:
         Algebraic(fractions=fractions)
 
 
-def test_no_smoother_is_no_choice() -> None:
+def test_a_missing_smoother_is_refused() -> None:
     with pytest.raises(InputError, match="Algebraic, smoothers: expected at least one, or None"):
         Algebraic(smoothers=())
 
@@ -130,7 +130,7 @@ def test_no_smoother_is_no_choice() -> None:
 
 
 @pytest.mark.slow
-def test_a_gap_costs_accuracy_and_polishing_gives_it_back() -> None:
+def test_a_gap_costs_accuracy_that_polishing_restores() -> None:
     """A third of the interval without measurements."""
     times = np.concatenate([TIMES[:11], TIMES[21:]])
     estimate = solved(prey(times))
@@ -158,7 +158,7 @@ def test_replicates_are_averaged() -> None:
 
 
 @pytest.mark.slow
-def test_constant_outputs_are_fitted_by_a_search_and_called_no_solution() -> None:
+def test_constant_outputs_are_fitted_by_a_search_and_not_called_a_solution() -> None:
     """Prey at rest shows a = b w, and no more."""
     estimate = solved(prey(values=np.full(31, 0.5)))
     values = named(prey(), best(estimate).vector)
@@ -170,7 +170,7 @@ def test_constant_outputs_are_fitted_by_a_search_and_called_no_solution() -> Non
 
 
 @pytest.mark.slow
-def test_an_output_that_is_zero_is_no_crash() -> None:
+def test_an_output_that_is_zero_causes_no_crash() -> None:
     estimate = solved(prey(values=np.zeros(31)), Control(seed=0, deadline=time.monotonic() + 30))
     assert best(estimate).objective < 1e-15
     assert "the result shown is from MultiStart(SingleShooting)" in estimate.message
@@ -216,7 +216,7 @@ def test_data_of_another_model_are_not_called_explained() -> None:
 
 
 @pytest.mark.slow
-def test_noise_that_hides_the_derivatives_is_said_to() -> None:
+def test_noise_that_hides_the_derivatives_is_reported() -> None:
     """Five per cent, of which no fourth derivative can be taken."""
     noise = 0.05 * np.random.default_rng(1).normal(size=31)
     problem = prey(values=integrated(prey_rhs, [1.2, 0.4])[0] + noise)
@@ -262,7 +262,7 @@ class Interrupting:
         "other solutions",
     ],
 )
-def test_an_interrupted_fit_returns_what_it_has(word: str) -> None:
+def test_an_interrupted_fit_returns_its_results_so_far(word: str) -> None:
     solved(toy())  # all that is kept on disk
     interrupting = Interrupting(word)
     found = solved(toy(), interrupting.control)
@@ -296,7 +296,7 @@ def test_ctrl_c_ends_with_the_best_so_far() -> None:
 
 
 @pytest.mark.slow
-def test_a_time_limit_returns_what_there_is() -> None:
+def test_a_time_limit_returns_the_results_so_far() -> None:
     solved(toy())
     found = solved(toy(), Control(seed=0, deadline=time.monotonic()))
     assert found.status is Status.TIME_LIMIT
@@ -317,7 +317,7 @@ def test_progress_is_reported() -> None:
 
 
 @pytest.mark.slow
-def test_the_predator_may_be_fitted_at_its_state_of_rest_in_name_alone() -> None:
+def test_zero_outputs_of_a_model_at_rest_are_reported() -> None:
     """A model whose outputs all vanish at x(0) = 0: nothing can be said, and that is said."""
     model = Model(ode={"x": "k*x*w", "w": "-j*w*x"}, observables={"y": "x"})
     data = {"t": TIMES, "y": np.zeros(31)}
@@ -352,7 +352,7 @@ def test_there_is_no_remark_on_other_solutions_where_an_unknown_is_held() -> Non
     assert "their total number is not known" in complete.sentence
 
 
-def test_a_division_by_zero_at_the_start_is_none_later() -> None:
+def test_a_division_by_zero_at_the_start_may_be_defined_later() -> None:
     times = np.linspace(0.0, 3.0, 31)
     # x = sqrt(t) from 0, where its rate 1/(2 x) is not defined; measured from t = 0.5 on.
     problem = Problem(

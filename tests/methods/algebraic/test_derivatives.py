@@ -51,7 +51,7 @@ def test_without_events_it_is_everything() -> None:
     assert times.tolist() == values.tolist() == TIMES.tolist()
 
 
-def test_it_begins_at_t0_where_nothing_may_be_measured() -> None:
+def test_the_expansion_begins_at_t0_even_without_a_measurement() -> None:
     assert segment(t0=-3.0).start == -3.0
 
 
@@ -66,7 +66,7 @@ def test_an_event_divides_it_and_the_longer_part_is_taken(
 
 
 @pytest.mark.parametrize(("time", "first", "last"), [(6.0, 0.0, 6.0), (4.0, 5.0, 10.0)])
-def test_a_measurement_at_an_event_sees_what_was_before(
+def test_a_measurement_at_an_event_sees_the_state_before_it(
     time: float, first: float, last: float
 ) -> None:
     times, _ = segment([Event((time,), {"x": "x + 1"})]).series["y"]
@@ -83,7 +83,7 @@ def test_a_measurement_at_t0_counts() -> None:
     assert times[0] == 0.0
 
 
-def test_derivatives_at_t0_need_the_first_part_be_it_the_shorter() -> None:
+def test_derivatives_at_t0_need_the_first_part_even_if_it_is_shorter() -> None:
     found = segment([Event((3.5,), {"x": "x + 1"})], from_start=True)
     assert (found.start, found.end) == (0.0, 3.5)
 
@@ -112,7 +112,7 @@ def test_a_corner_of_a_linear_input_divides_it() -> None:
     assert (found.start, found.end) == (3.0, 10.0)
 
 
-def test_knots_on_one_line_are_no_corners() -> None:
+def test_knots_on_one_line_are_not_corners() -> None:
     assert with_input("linear", TIMES.tolist()).start == 0.0
 
 
@@ -126,7 +126,7 @@ def test_a_spline_has_no_corners() -> None:
     assert (found.start, found.end) == (0.0, 10.0)
 
 
-def test_an_estimate_holds_what_the_rows_ask_for() -> None:
+def test_an_estimate_has_the_derivatives_that_the_rows_need() -> None:
     """Taylor coefficients of r at the middle, from its own equation."""
     problem = prey()
     square = SquareSystem(DifferentiatedSystem(problem, free_states=True))

@@ -157,12 +157,12 @@ def test_unknowns_that_the_outputs_do_not_determine_are_held_and_named() -> None
 
 
 @pytest.mark.parametrize("name", models(n for n in KNOWN if n != "biohydrogenation"))
-def test_nothing_is_held_where_all_is_determined(name: str) -> None:
+def test_no_unknown_is_held_if_all_are_determined(name: str) -> None:
     assert "held" not in found(name, polish=True).message
 
 
 @pytest.mark.slow
-def test_a_guess_is_what_is_held() -> None:
+def test_a_held_unknown_keeps_its_guess() -> None:
     original = problem_of("biohydrogenation")
     problem = Problem(
         original.model,

@@ -59,7 +59,7 @@ def test_errors_of_a_candidate_shrink(name: str, error: float, better: float) ->
 
 
 @pytest.mark.parametrize("name", ["rational-lotka-volterra", "rational-fitzhugh-nagumo"])
-def test_the_truth_stays_where_it_is(name: str) -> None:
+def test_exact_data_leave_the_truth_unchanged(name: str) -> None:
     problem, truth, preparation, refinement = ready(name)
     found = refined(preparation, refinement, truth)
     if found is not None:

@@ -44,7 +44,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "all_solutions", all_solutions)
 
 
-def test_the_second_time_they_are_found_on_disk(
+def test_a_second_run_reads_the_solutions_from_disk(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = prepare(toy())
@@ -58,7 +58,7 @@ def test_the_second_time_they_are_found_on_disk(
     assert solved(toy()).status.value == "converged"
 
 
-def test_they_belong_to_the_equations_and_not_to_the_data(
+def test_stored_solutions_belong_to_the_equations_and_not_to_the_data(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(toy())
@@ -93,14 +93,14 @@ def test_an_entry_that_was_cut_off_is_replaced(empty: Path) -> None:
     assert len(json.loads(entry.read_bytes())["solutions"]) == 2
 
 
-def test_an_entry_without_what_is_needed_is_replaced(empty: Path) -> None:
+def test_an_incomplete_entry_is_replaced(empty: Path) -> None:
     prepare(toy())
     (entry,) = empty.glob("*.json")
     entry.write_text('{"something": [0, 0, 0]}', encoding="utf-8")
     assert len(prepare(toy()).generic.solutions) == 2
 
 
-def test_a_folder_that_cannot_be_made_is_no_error(
+def test_a_folder_that_cannot_be_made_raises_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file is where the folder should be: not even root can write there."""

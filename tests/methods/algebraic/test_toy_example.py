@@ -58,7 +58,7 @@ def test_derivatives_at_t0_give_the_numbers_of_the_paper() -> None:
     assert spurious == pytest.approx({"mu": 0.249, "x": -2.0}, abs=5e-3)
 
 
-def test_the_structure_has_one_solution_and_the_polynomial_system_two() -> None:
+def test_the_structure_has_one_solution_although_the_polynomial_system_has_two() -> None:
     preparation = prepare(toy())
     assert len(preparation.generic.solutions) == 2
     assert preparation.solution_count == 1

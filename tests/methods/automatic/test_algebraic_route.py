@@ -11,7 +11,7 @@ from odefit.methods.automatic.algebraic_route import MAX_UNKNOWNS, AlgebraicRout
 from odefit.methods.running.checkpoint import Checkpoint
 
 
-def test_its_ends_are_numbered_after_those_that_are_there() -> None:
+def test_ends_of_the_algebraic_route_are_numbered_after_existing_ones() -> None:
     route = AlgebraicRoute(odefit.library.load("harmonic"))
     ends = route.solve(Control(seed=1, jobs=1), 7)
     assert route.done
@@ -39,7 +39,7 @@ def test_many_unknowns_are_left_out() -> None:
     assert "so many unknowns" in route.message
 
 
-def test_an_attempt_that_was_ended_by_its_work_is_repeated_later(
+def test_an_attempt_that_reached_its_work_limit_is_repeated_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(algebraic_route, "ATTEMPTS", ((16, 1e3), (40, 1e9)))

@@ -73,7 +73,7 @@ def test_starts_are_numbered_in_the_order_of_the_search(few: Problem) -> None:
 
 
 @pytest.mark.parametrize("noise", ["without", pytest.param("with", marks=pytest.mark.slow)])
-def test_the_prey_alone_over_many_periods(noise: str) -> None:
+def test_the_prey_alone_is_fitted_over_many_periods(noise: str) -> None:
     """Single shooting over the whole time calls a wrong optimum converged."""
     times = np.linspace(0.0, 200.0, 801)
     truth = np.array([0.67, 0.42, 0.31, 0.55, 0.44])
@@ -122,7 +122,7 @@ def test_polynomials_are_solved_where_most_starts_disagree(other: float, polynom
 
 
 @pytest.mark.slow
-def test_where_every_trajectory_is_long_the_search_waits_for_them(
+def test_a_search_waits_for_long_trajectories(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     times = np.array([1.0, 1e2, 1e4])
@@ -228,7 +228,7 @@ def test_without_time_the_answer_is_a_start_value(few: Problem) -> None:
     assert "The time limit ended the search" in found.message
 
 
-def test_a_start_value_that_fails_is_not_the_last_word(
+def test_a_start_value_that_fails_is_replaced(
     few: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the first starts have failed, the search is ended, and the first points fail, too."""
@@ -245,7 +245,7 @@ def test_a_start_value_that_fails_is_not_the_last_word(
     assert found.best is not None
 
 
-def test_a_number_of_starts(decay: Problem) -> None:
+def test_a_given_number_of_starts_is_run(decay: Problem) -> None:
     found = Automatic(starts=7).solve(decay, Control(jobs=1))
     assert len(found.starts) == 7
 

@@ -60,7 +60,7 @@ def test_the_end_of_a_search_that_is_cut_off_has_the_cost_of_the_others(stiff: P
     assert found.cost < forward.cost(START)
 
 
-def test_a_search_that_is_stopped_keeps_its_end_though_no_integration_is_left(
+def test_a_stopped_search_keeps_its_end_without_further_integration(
     stiff: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forward = ForwardMap(stiff, "bdf", TOLERANCE)

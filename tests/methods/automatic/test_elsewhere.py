@@ -173,7 +173,7 @@ def test_a_saturated_actuator_with_narrow_bounds_is_not_taken_for_a_linear_one()
 
 
 @pytest.mark.slow
-def test_three_starts_that_agree_at_a_bound_are_no_evidence_where_values_are_few() -> None:
+def test_three_starts_at_a_bound_are_not_evidence_with_few_values() -> None:
     """Half of all starts end at R1 = 100, at its bound, the others at a better optimum (SciPy)."""
     columns = {
         "t": "0 37.94 54.81 57.339286 114.678571 117.4 142.8 152.3 172.017857 196.3 203 225.7 "

@@ -91,7 +91,7 @@ FAR = NoiseFit(False, freedom=100.0, share=0.9)
         (np.linspace(60.0, 57.0, FAR_STARTS), NoiseFit(None), False, False),
     ],
 )
-def test_a_search_ends_of_which_no_start_comes_near_the_data(
+def test_a_search_ends_if_no_start_comes_near_the_data(
     costs: Sequence[float], fit: NoiseFit, untried: bool, ends: bool
 ) -> None:
     found = evidence(costs, fit, untried)
@@ -153,7 +153,7 @@ def test_one_exact_end_of_many_starts_suffices_if_there_are_more_values_than_unk
     assert weighed.enough is enough
 
 
-def test_an_optimum_nobody_has_converged_to_needs_another_start() -> None:
+def test_an_optimum_without_a_converged_start_needs_another_start() -> None:
     ends = [replace(start(50.0, 1.0 + k, Status.NOT_CONVERGED), index=k) for k in range(3)]
 
     def weighed(count: int, fit: NoiseFit) -> Evidence:
@@ -180,7 +180,7 @@ def test_ends_at_the_best_cost_are_of_one_optimum_whether_or_not_they_have_conve
     assert [enough(2), enough(3)] == [False, True]
 
 
-def test_an_end_that_is_lower_by_an_error_of_the_integration_does_not_begin_anew() -> None:
+def test_an_end_lower_by_an_integration_error_does_not_reset_the_count() -> None:
     ends = [replace(start(c, 1.0 + k), index=k) for k, c in enumerate([50.0] * 5 + [49.9])]
 
     def enough(level: bool) -> bool:
@@ -211,11 +211,11 @@ class TestStatus:
     def stopped(self) -> Control:
         return Control(deadline=0.0)
 
-    def test_a_time_limit_that_cut_the_search(self, stopped: Control) -> None:
+    def test_a_time_limit_that_cut_the_search_is_the_status(self, stopped: Control) -> None:
         assert evidence([50.0], UNKNOWN).status(stopped, False) is Status.TIME_LIMIT
         assert evidence([], UNKNOWN).status(stopped, False) is Status.TIME_LIMIT
 
-    def test_a_time_limit_does_not_unmake_a_fit_as_good_as_the_noise(
+    def test_a_time_limit_does_not_devalue_a_fit_as_good_as_the_noise(
         self, stopped: Control
     ) -> None:
         assert evidence([50.0], EXPLAINED).status(stopped, False) is Status.CONVERGED

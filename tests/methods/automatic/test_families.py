@@ -38,7 +38,7 @@ def test_an_independent_start_stands_for_its_family() -> None:
     assert families.first_of_each([ENDS[2], ENDS[3]]) == [ENDS[3]]
 
 
-def test_a_search_that_goes_on_is_part_of_its_start() -> None:
+def test_a_continued_search_belongs_to_its_start() -> None:
     families = Families()
     families.add(ENDS[2], ENDS[0], goes_on=True)
     families.add(ENDS[3], ENDS[2], goes_on=True)
@@ -73,7 +73,7 @@ def test_an_epoch_is_over_after_many_starts_without_a_gain() -> None:
     assert restarts.current(ends) == []
 
 
-def test_a_gain_prolongs_it_and_a_small_one_does_not() -> None:
+def test_a_gain_prolongs_the_search_and_a_small_one_does_not() -> None:
     costs = [5.0] * (MAX_TRIALS - 1)
     ends, restarts = with_trials([*costs, 4.0, *costs])
     assert restarts.current(ends) == ends
@@ -81,12 +81,12 @@ def test_a_gain_prolongs_it_and_a_small_one_does_not() -> None:
     assert restarts.current(ends) == []
 
 
-def test_failures_are_starts_as_well() -> None:
+def test_failed_starts_count_as_starts() -> None:
     ends, restarts = with_trials([np.inf] * MAX_TRIALS)
     assert restarts.current(ends) == []
 
 
-def test_the_next_epoch_knows_its_own_starts_alone() -> None:
+def test_the_next_epoch_counts_only_its_starts() -> None:
     ends, restarts = with_trials([4.0] + [5.0] * MAX_TRIALS)
     assert restarts.current(ends) == []
     fresh = ended(len(ends), 7.0)

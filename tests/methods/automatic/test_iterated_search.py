@@ -70,7 +70,7 @@ def test_an_optimum_that_random_starts_seldom_reach_is_found(found: Estimate) ->
 
 
 @pytest.mark.slow
-def test_ends_that_return_are_no_evidence(eight: Problem) -> None:
+def test_ends_that_return_are_not_evidence(eight: Problem) -> None:
     """A start counts once, with all searches from its end."""
     found = Automatic(starts=60).solve(eight, Control(jobs=1, seed=1))
     assert found.best is not None
@@ -109,7 +109,7 @@ def test_a_resumed_search_gives_the_same_answer(
 
 
 @pytest.mark.slow
-def test_it_is_left_out_where_random_starts_reach_the_best(tmp_path: Path) -> None:
+def test_iterated_search_is_skipped_if_random_starts_reach_the_best(tmp_path: Path) -> None:
     times = np.linspace(0.0, 4.0, 5)
     numbers = range(4)
     problem = Problem(
@@ -123,7 +123,7 @@ def test_it_is_left_out_where_random_starts_reach_the_best(tmp_path: Path) -> No
     assert route(found).message == "not needed"
 
 
-def test_it_is_left_out_with_few_unknowns() -> None:
+def test_iterated_search_is_skipped_with_few_unknowns() -> None:
     routes = search_routes(ForwardMap(rugged(3)))
     found = next(r for r in routes if r.name == ITERATED.name)
     assert found.closed
@@ -201,7 +201,7 @@ def test_the_number_of_bases_is_limited() -> None:
     assert [base.index for base in bases_of(ends, TOLERANCE)] == list(range(MAX_BASES))
 
 
-def test_it_gets_less_of_the_work_the_longer_it_finds_nothing(eight: Problem) -> None:
+def test_iterated_search_gets_less_work_the_longer_it_finds_nothing(eight: Problem) -> None:
     iterated, halving = (
         next(r for r in search_routes(ForwardMap(eight)) if r.name == name)
         for name in (ITERATED.name, HALVING.name)

@@ -22,7 +22,7 @@ def found(fit: NoiseFit = AS_NOISE, enough: bool = True, hits: int = 4) -> Evide
     return Evidence(BEST, hits, fit, enough, 5, True)
 
 
-def test_routes_that_agree_and_the_noise() -> None:
+def test_a_message_names_agreeing_routes_and_the_noise() -> None:
     assert message_of(found(), [MATCHING, SHOOTING], None) == (
         "integral matching and three of four starts of single shooting end at the same optimum. "
         "Chi-square is 1536 for 1501 values"
@@ -69,7 +69,7 @@ class TestIteratedLocalSearch:
     alone = Route("single shooting", 4, 1, 1, 2.0, 0.1, "")
     lost = Route("single shooting", 12, 0, 0, 70.0, 0.1, "")
 
-    def test_it_has_found_nothing_better(self) -> None:
+    def test_a_message_says_that_a_route_found_nothing_better(self) -> None:
         returned = Route("iterated local search", 6, 0, 0, 2.0, 0.1, "")
         said = message_of(found(NoiseFit(None), False, 1), [self.alone, returned], None)
         assert said == (
@@ -78,7 +78,7 @@ class TestIteratedLocalSearch:
             "six starts"
         )
 
-    def test_it_alone_has_found_the_best(self) -> None:
+    def test_a_message_says_that_one_route_alone_found_the_best(self) -> None:
         best = Route("iterated local search", 6, 0, 1, 2.0, 0.1, "")
         said = message_of(found(NoiseFit(None), False, 1), [self.lost, best], None)
         assert said == (
@@ -86,7 +86,7 @@ class TestIteratedLocalSearch:
             "which no independent start has reached"
         )
 
-    def test_it_has_found_the_best_from_other_starts_too(self) -> None:
+    def test_a_message_says_that_other_starts_found_the_best_too(self) -> None:
         best = Route("iterated local search", 6, 0, 2, 2.0, 0.1, "")
         said = message_of(found(NoiseFit(None), False, 3), [self.alone, best], None)
         assert said == (
@@ -95,7 +95,7 @@ class TestIteratedLocalSearch:
         )
 
 
-def test_a_search_that_was_ended_early_says_by_what() -> None:
+def test_a_search_that_ended_early_names_the_limit() -> None:
     unknown = found(NoiseFit(None), enough=False)
     late = message_of(unknown, [SHOOTING], Cause.TIME_LIMIT)
     assert "The time limit ended the search" in late

@@ -77,7 +77,7 @@ def proportional(count: int, prior: Any = None) -> Problem:
     )
 
 
-def test_a_noise_that_acts_on_the_optimum_is_one_of_each_part_first() -> None:
+def test_noise_that_affects_the_optimum_is_first_fitted_per_part() -> None:
     parts = parts_of(proportional(3))
     assert [set(p.problem.keys) for p in parts] == [{"k", "a", "b"}] * 3
     assert all(len(p.shared) == 2 and len(p.unshared) == 1 for p in parts)
@@ -138,7 +138,7 @@ def test_parts_make_the_optimum_of_all_with_the_starts_of_each() -> None:
 
 
 @pytest.mark.slow
-def test_a_fit_of_many_subjects_costs_what_the_fits_of_each_cost() -> None:
+def test_a_fit_of_many_subjects_costs_as_much_as_the_fits_of_each() -> None:
     """Together 24 took 47 starts, 27 of them elsewhere, and twenty times as long."""
     result = odefit.fit(oscillators(24), seed=1, jobs=1)
     assert result.status is odefit.Status.CONVERGED

@@ -106,7 +106,7 @@ def test_the_default_finds_the_thresholds_of_a_thermostat(name: str, seed: int) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_an_end_that_never_reaches_its_thresholds_is_not_the_answer(seed: int) -> None:
+def test_a_fit_that_never_reaches_its_thresholds_is_not_the_answer(seed: int) -> None:
     # Heater on at 18.5, off at 21.5: the best curve without any switching has chi-square 71.25.
     result = fit(load(CASES / "thermostat-few-points" / "p.toml"), seed=seed, jobs=1)
     assert result.status is Status.CONVERGED

@@ -62,7 +62,7 @@ def test_cheap_routes_are_open_from_the_beginning(
 
 
 @pytest.mark.parametrize("row", [MULTIPLE, TRANSCRIPTION])
-def test_expensive_routes_are_open_sooner_where_the_data_are_not_explained(
+def test_expensive_routes_open_sooner_if_the_data_are_unexplained(
     routes: dict[RouteRow, SearchRoute], row: RouteRow
 ) -> None:
     found = opens_after(routes[row], WRONG), opens_after(routes[row], UNKNOWN)

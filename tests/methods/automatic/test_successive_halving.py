@@ -101,7 +101,7 @@ class TestLadder:
         ends = [end(k, 1.0 + k) for k in range(4)]
         assert Ladder().next_of([ends[3]], ends, TOLERANCE) == (ends[3], 1)
 
-    def test_a_converged_start_goes_on_only_among_the_best_and_on_the_last_rung(
+    def test_a_converged_start_continues_only_among_the_best_and_on_the_last_rung(
         self,
     ) -> None:
         settled = [end(k, 1.0 + k, Status.CONVERGED) for k in range(4)]
@@ -123,7 +123,7 @@ class TestLadder:
         assert Ladder().next_of([replace(end(0, 1.0), nodes=nodes)], [], TOLERANCE) is None
 
 
-def test_a_search_goes_on_where_the_other_stopped(eight: Problem) -> None:
+def test_a_search_continues_where_the_other_stopped(eight: Problem) -> None:
     base = np.full(8, 1.05)
     for rung in range(1, len(RUNGS)):
         there = ContinuedSearch(base, rung).run(ForwardMap(eight), 7, Control(seed=0))
@@ -162,7 +162,7 @@ def test_a_plan_begins_new_searches_until_one_goes_on(eight: Problem) -> None:
     assert (after.base, after.rung) == (settled, LAST)
 
 
-def test_continued_searches_are_no_starts(found: Estimate) -> None:
+def test_continued_searches_do_not_count_as_starts(found: Estimate) -> None:
     """Each start counts once, however many rungs it has climbed."""
     begun = sum(r.starts for r in found.routes)
     assert begun < len(found.starts)
@@ -171,12 +171,12 @@ def test_continued_searches_are_no_starts(found: Estimate) -> None:
         assert 0 <= r.hits <= r.starts
 
 
-def test_it_leads_to_the_best_optimum(found: Estimate) -> None:
+def test_successive_halving_leads_to_the_best_optimum(found: Estimate) -> None:
     assert found.best is not None
     np.testing.assert_allclose(found.best.vector, 1.0, atol=0.02)
 
 
-def test_it_is_left_out_with_few_unknowns() -> None:
+def test_successive_halving_is_skipped_with_few_unknowns() -> None:
     routes = search_routes(ForwardMap(rugged(3)))
     halving = next(r for r in routes if r.name == HALVING.name)
     assert halving.closed

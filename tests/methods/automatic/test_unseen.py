@@ -27,13 +27,13 @@ def test_ends_of_the_best_optimum_count_whatever_their_cost() -> None:
     assert Unseen.of(starts, [starts[0], starts[2]], 12.0, TOLERANCE) == Unseen(3, 1)
 
 
-def test_ends_that_are_not_independent_are_no_sample() -> None:
+def test_dependent_ends_are_not_a_sample() -> None:
     starts = ends(10.0, 10.0, 10.5)
     assert Unseen.of(starts[:2], starts, 12.0, TOLERANCE) == Unseen(2, 0)
 
 
 @pytest.mark.parametrize(("alone", "many"), [(0, False), (3, False), (4, True)])
-def test_many_is_more_than_a_sixth_or_so(alone: int, many: bool) -> None:
+def test_a_share_of_outliers_above_about_a_sixth_is_many(alone: int, many: bool) -> None:
     assert Unseen(20, alone).many is many
 
 

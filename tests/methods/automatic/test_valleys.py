@@ -35,13 +35,13 @@ def test_an_end_on_the_way_down_is_in_the_valley_of_the_best(forward: ForwardMap
     assert valleys.same(near, best)
 
 
-def test_an_end_behind_a_hill_is_not(forward: ForwardMap) -> None:
+def test_an_end_behind_a_hill_is_another_optimum(forward: ForwardMap) -> None:
     best, behind = end(0, forward, 1.0), end(1, forward, 1.3 + 2 * np.pi)
     assert 0 < behind.cost < MAX_RISE
     assert not Valleys(forward, CostTolerance.of(forward)).same(behind, best)
 
 
-def test_an_end_that_is_lower_by_an_error_of_the_integration_alone_is_level(
+def test_an_end_lower_by_an_integration_error_counts_as_equal(
     forward: ForwardMap,
 ) -> None:
     """Its cost is that of another engine, 0.2 per cent too low; another one is lower in truth."""

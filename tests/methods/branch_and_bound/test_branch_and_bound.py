@@ -156,7 +156,7 @@ def endless(**more: Any) -> BranchAndBound:
     return BranchAndBound(gap=0.0, absolute_gap=0.0, starts=2, **more)
 
 
-def test_out_of_time_is_reported() -> None:
+def test_a_time_limit_is_reported() -> None:
     result = fit(bounded(), endless(), seed=1, time_limit=0.3)
     assert result.status is Status.TIME_LIMIT
     assert result.message.startswith("the bounds have not met after")
@@ -168,7 +168,7 @@ def test_out_of_time_is_reported() -> None:
     assert "not proved" in local.sentence or not local.optimal  # as far as it has come
 
 
-def test_its_own_limit_holds_where_the_fit_has_none() -> None:
+def test_the_time_limit_of_the_method_holds_if_the_fit_has_none() -> None:
     assert fit(bounded(), endless(seconds=0.2), seed=1).status is Status.TIME_LIMIT
 
 
@@ -184,7 +184,7 @@ def test_counted_seconds_end_at_the_same_box_whatever_the_workers() -> None:
 
 
 @pytest.mark.slow
-def test_interrupted_in_the_tree_the_bound_is_kept() -> None:
+def test_an_interrupt_in_the_tree_keeps_the_bound() -> None:
     estimate = endless().solve(bounded(), stopped_after(5))
     assert estimate.status is Status.INTERRUPTED
     assert estimate.message.startswith("the bounds have not met after ")
@@ -194,7 +194,7 @@ def test_interrupted_in_the_tree_the_bound_is_kept() -> None:
     assert estimate.best is not None
 
 
-def test_interrupted_from_the_beginning_there_is_an_end() -> None:
+def test_an_interrupt_at_the_start_still_gives_an_end() -> None:
     event = threading.Event()
     event.set()
     estimate = endless().solve(bounded(), Control(1, interrupted=event))
@@ -232,7 +232,7 @@ def test_bounds_survive_a_file_and_are_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ode", "scheme", "unique"), [("-k*x^2", "trapezoid", False), ("-k^2*x + t", "simpson", True)]
 )
-def test_solutions_that_are_not_meant_are_reported(ode: str, scheme: str, unique: bool) -> None:
+def test_unintended_solutions_are_reported(ode: str, scheme: str, unique: bool) -> None:
     """One trapezoid of x' = -k x^2 has two ends, and the other one may fit as well."""
     result = fit(one(ode), BranchAndBound(scheme, 8, starts=1), seed=1)
     bounds = result.assessment.bounds
@@ -262,7 +262,7 @@ def test_an_answer_beyond_the_box_is_not_called_the_best() -> None:
 
 
 @pytest.mark.slow
-def test_several_experiments_priors_and_unknown_initial_values() -> None:
+def test_several_experiments_priors_and_unknown_initial_values_are_bounded() -> None:
     data = {"t": TIMES, "x": 2 * np.exp(-0.7 * TIMES) + 0.05 * np.cos(7 * TIMES)}
     other = {"t": TIMES[1:], "x": np.exp(-0.7 * TIMES[1:]) - 0.05 * np.cos(7 * TIMES[1:])}
     problem = Problem(
@@ -319,7 +319,7 @@ def test_priors_that_cannot_be_bounded_are_refused(prior: dict[str, Any], words:
         ({"bounds": {"k": (0, np.inf)}}, "'k': expected a finite number"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], part: str) -> None:
+def test_meaningless_options_are_refused(options: dict[str, Any], part: str) -> None:
     with pytest.raises(InputError) as raised:
         BranchAndBound(**options)
     assert part in str(raised.value)
@@ -407,7 +407,7 @@ def test_a_pole_in_the_box_leaves_the_bounds_apart() -> None:
     assert estimate.certificate.lower <= estimate.certificate.upper
 
 
-def test_where_no_residuals_can_be_enclosed_there_is_no_bound(
+def test_without_enclosed_residuals_there_is_no_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The answer of the local search is kept."""

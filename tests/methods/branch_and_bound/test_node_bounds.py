@@ -120,7 +120,7 @@ def test_contraction_reaches_the_ellipsoid_of_linear_residuals() -> None:
     assert bounds.lower[0] == pytest.approx([-0.4, -0.8], rel=1e-6)
 
 
-def test_where_nothing_fits_the_box_is_empty_or_its_bound_above_the_radius() -> None:
+def test_a_box_without_a_fit_is_empty_or_bounded_above_the_radius() -> None:
     monomials = Monomials.of(2, 2)
     found, _ = random(monomials, 6, 3, 1e-2, 1e-2)
     found.c[0, 0] += 100.0
@@ -128,7 +128,7 @@ def test_where_nothing_fits_the_box_is_empty_or_its_bound_above_the_radius() -> 
     assert (bounds.norm >= 1.0).all()
 
 
-def test_residuals_of_which_nothing_is_known_take_no_part() -> None:
+def test_unbounded_residuals_are_left_out() -> None:
     """The bounds are those of the other residuals alone, and say so."""
     monomials = Monomials.of(2, 2)
     found, _ = random(monomials, 5, 11, 0.1, 0.01)
@@ -179,7 +179,7 @@ def test_extreme_sizes_neither_fail_nor_lie(size: float) -> None:
 
 
 @pytest.mark.parametrize("radius", [0.0, 1e-300, 1e300, np.inf])
-def test_any_radius_will_do(radius: float) -> None:
+def test_bounds_hold_for_any_radius(radius: float) -> None:
     monomials = Monomials.of(2, 2)
     found, _ = random(monomials, 5, 11, 0.1, 0.01)
     found.remainder[0, :3] = np.inf
@@ -193,7 +193,7 @@ def test_any_radius_will_do(radius: float) -> None:
     assert not np.isnan(bounds.lower).any()
 
 
-def test_more_unknowns_than_residuals() -> None:
+def test_more_unknowns_than_residuals_are_handled() -> None:
     monomials = Monomials.of(4, 2)
     found, _ = random(monomials, 2, 1, 0.1, 0.0)
     bounds = NodeBounder(monomials)(found, 1.0)

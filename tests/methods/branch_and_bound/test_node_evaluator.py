@@ -76,7 +76,7 @@ class Counting(ThreadPoolExecutor):
         return super().submit(*arguments, **more)
 
 
-def test_where_many_nodes_are_open_there_is_work_for_many_workers() -> None:
+def test_many_open_nodes_give_work_to_many_workers() -> None:
     enclosure, counts = Quartic(), []
     for executor in (None, Counting()):
         control = Control(executor=executor, jobs=1)

@@ -66,7 +66,7 @@ def test_the_region_is_held_and_hardly_more(excess: float) -> None:
         assert float(np.diff(proved).sum()) <= 1.25 * length
 
 
-def test_at_any_time_no_point_that_fits_is_left_out() -> None:
+def test_no_point_that_fits_is_left_out_at_any_time() -> None:
     region = tree(1.0)
     assert missing(region) == 0
     for turn, _ in enumerate(region.run(lambda: False)):
@@ -106,7 +106,7 @@ def test_an_interrupted_batch_is_kept() -> None:
     assert missing(region) == 0
 
 
-def test_a_search_that_was_stopped_ends_alike(tmp_path: Path) -> None:
+def test_a_stopped_and_continued_search_ends_at_the_same_point(tmp_path: Path) -> None:
     whole, first = finished(tree(0.5)), tree(0.5)
     with TreeCheckpoint(Checkpoint(tmp_path / "boxes", "region", "work")) as file:
         for turn, _ in enumerate(first.run(lambda: False)):

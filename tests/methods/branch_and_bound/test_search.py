@@ -42,7 +42,7 @@ def test_the_lower_bound_is_below_the_best_fit(number: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_the_same_on_a_mesh(name: str) -> None:
+def test_the_bound_on_a_mesh_is_below_all_objectives_there(name: str) -> None:
     """The bound there is of another problem: its best value is looked for in the box."""
     number = list(MODELS).index(name) + 7
     found = small(number)

@@ -100,7 +100,7 @@ def test_a_better_point_lowers_the_target_and_nothing_else() -> None:
     assert tree.lower_bound == tree.target
 
 
-def test_a_point_is_a_box() -> None:
+def test_a_point_is_a_box_without_width() -> None:
     at = np.array([1.0, 1.5])
     value = float(Quartic.exact(*at))
     tree = finished(Tree(Quartic(), at, at, 2 * value, 1.999 * value))
@@ -122,7 +122,7 @@ def test_halves_make_up_the_whole(lower: float, upper: float) -> None:
     assert lower < b[0] < upper
 
 
-def test_a_search_that_was_kept_goes_on() -> None:
+def test_a_stored_search_continues() -> None:
     first = Tree(Quartic(), LOWER, UPPER, BEST, 0.999 * BEST)
     steps = first.run(lambda: False)
     for _ in range(4):

@@ -71,7 +71,7 @@ def test_the_search_comes_back_with_its_tree(tmp_path: Path) -> None:
     assert found.to_json() == state(2).to_json()
 
 
-def test_a_target_that_was_looked_for_before_is_not_exceeded(tmp_path: Path) -> None:
+def test_a_known_target_is_not_exceeded(tmp_path: Path) -> None:
     with kept(tmp_path / "boxes") as file:
         file.save(tree(), state())
     higher = Tree(Quartic(), LOWER, UPPER, 2 * BEST, 1.9 * BEST)
@@ -102,7 +102,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_tree_of_which_something_is_missing_proves_nothing(tmp_path: Path, damage: str) -> None:
+def test_an_incomplete_tree_proves_nothing(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "boxes"
     first = begun(path, 2)
     number = min(node.number for node in first.nodes)

@@ -66,7 +66,7 @@ def incidence() -> Result:
 
 
 @pytest.mark.slow
-def test_residuals_above_the_given_noise_get_no_tick() -> None:
+def test_residuals_above_the_given_noise_are_not_marked_as_good() -> None:
     """The issue's case: chi-square far above the number of values had a tick."""
     result = incidence()
     goodness = result.goodness
@@ -93,7 +93,7 @@ def test_the_verdict_is_printed_above_the_estimates() -> None:
     assert report_html(result).count("The model misses x") == 1
 
 
-def test_the_pattern_of_alpha_pinene_is_reported() -> None:
+def test_the_residual_pattern_of_alpha_pinene_is_reported() -> None:
     result = fitted(library.load("alpha-pinene"))
     assert result.goodness is not None
     assert "The model misses y3 and y4: their residuals run in a pattern" in (
@@ -153,7 +153,7 @@ def test_noise_looks_like_noise() -> None:
     assert verdict(result).tone == "good"
 
 
-def test_it_does_not_matter_how_many_simulations_are_looked_at_together(
+def test_verdicts_do_not_depend_on_the_size_of_a_batch_of_simulations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The random numbers are the same; what is computed of them differs by rounding."""
@@ -342,5 +342,5 @@ def test_an_offset_of_counts_is_reported() -> None:
     [(1796.0, "1796 degrees of freedom"), (9.256, "9.26 degrees of freedom"),
      (171.4, "171 degrees of freedom"), (1.0, "1 degree of freedom")],
 )  # fmt: skip
-def test_degrees_of_freedom_are_told_to_the_last_one(degrees: float, words: str) -> None:
+def test_degrees_of_freedom_are_counted_exactly(degrees: float, words: str) -> None:
     assert degrees_in_words(degrees) == words

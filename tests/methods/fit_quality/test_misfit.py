@@ -34,14 +34,14 @@ def words(problem: Problem, vector: Array) -> list[str]:
     return [notice_sentence(n) for n in _astray(assess_misfit(forward, vector, evaluation))]
 
 
-def test_degrees_for_radians_are_reported_with_what_the_curve_does_instead() -> None:
+def test_degrees_for_radians_are_reported_with_the_behaviour_of_the_curve() -> None:
     (said,) = words(pendulum(20.0), np.array([0.8, 0.15]))
     assert said.startswith("No curve comes near theta: the data run from -18.")
     assert "and pass the middle 11 times; the curve of this answer runs from" in said
     assert "Sines and cosines take radians: if these are degrees" in said
 
 
-def test_a_curve_that_stays_where_it_begins_is_reported_without_talk_of_angles() -> None:
+def test_a_constant_curve_is_reported_without_a_remark_on_angles() -> None:
     problem = Problem(
         Model(ode={"x": "-k*x"}),
         {"t": TIMES, "x": 2.0 * SWINGS + 0.01 * np.cos(40.0 * TIMES)},
@@ -58,7 +58,7 @@ def test_a_curve_near_the_data_gives_no_remark() -> None:
     assert not words(pendulum(small), np.array([0.8, 0.15]))
 
 
-def test_small_swings_about_the_middle_are_no_passes() -> None:
+def test_small_swings_about_the_middle_are_not_passes() -> None:
     assert Run.of(np.array([0.0, 1.0, 0.0, 1.0])) == Run(0.0, 1.0, 3)
     assert Run.of(np.array([0.0, 0.45, 0.55, 0.45, 1.0])).passes == 1
     assert Run.of(np.full(5, 3.0)) == Run(3.0, 3.0, 0)

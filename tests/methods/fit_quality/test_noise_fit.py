@@ -37,7 +37,7 @@ def judged(problem: Problem, k: float) -> NoiseFit:
 
 
 class TestGivenNoise:
-    def test_the_truth_is_explained(self) -> None:
+    def test_the_data_at_the_truth_are_explained(self) -> None:
         fit = judged(decay(0.01), 0.5)
         assert fit.explained is True
         assert fit.values == 301
@@ -61,7 +61,7 @@ class TestGivenNoise:
 
 class TestEstimatedNoise:
     @pytest.mark.parametrize("noise", [Noise(sd="estimate"), None])
-    def test_the_scatter_of_the_data_is_the_measure(self, noise: Noise | None) -> None:
+    def test_fits_are_compared_with_the_scatter_of_the_data(self, noise: Noise | None) -> None:
         problem = decay(0.01, noise is not None, noise=noise)
         vector = [0.5] if noise is None else [0.5, 0.02]
         levels = NoiseLevels(ForwardMap(problem))
@@ -70,7 +70,7 @@ class TestEstimatedNoise:
         assert wrong.explained is False
         assert "times the scatter of the data" in wrong.sentence
 
-    def test_a_pattern_that_given_noise_may_have_is_doubted(self) -> None:
+    def test_a_pattern_that_given_noise_can_explain_is_doubted(self) -> None:
         """Sizes say less where they are compared with a scatter that is estimated."""
         given, estimated = judged(decay(0.01), 0.505), judged(decay(0.01, False), 0.505)
         assert 0.1 < given.pattern < estimated.pattern < 0.2
@@ -82,7 +82,7 @@ class TestEstimatedNoise:
         assert fit.explained is None
         assert not fit.sentence
 
-    def test_a_signal_that_is_not_resolved_says_nothing(self) -> None:
+    def test_an_unresolved_signal_gives_no_noise_estimate(self) -> None:
         problem = decay(None, False)
         rough = np.sign(np.sin(100.0 * TIMES**2))
         assert judged(problem.with_data({"data": {"t": TIMES, "x": rough}}), 0.5).explained is None
@@ -132,7 +132,7 @@ class TestSlowPattern:
         assert 0.01 < np.mean(found < 0.1) < 0.12
         assert np.mean(found < MIN_PATTERN_CHANCE) < 0.02
 
-    def test_a_wave_has_one(self) -> None:
+    def test_a_wave_has_a_pattern(self) -> None:
         noise = np.random.default_rng(3).standard_normal(1000)
         wave = 0.35 * np.sin(np.linspace(0.0, 20.0, 1000))
         assert slow_pattern([slow_parts(noise + wave)]) < MIN_PATTERN_CHANCE
@@ -142,7 +142,7 @@ class TestSlowPattern:
         assert slow_pattern([one]) == pytest.approx(4 * chi2.sf(9.0, 4))
         assert slow_pattern([one] * 9) == pytest.approx(40 * chi2.sf(81.0, 36))
 
-    def test_residuals_beyond_all_noise_have_one(self) -> None:
+    def test_residuals_beyond_all_noise_have_a_pattern(self) -> None:
         assert slow_pattern([slow_parts(np.full(200, 1e6), 1.0)]) == 0.0
 
     def test_few_residuals_give_no_verdict(self) -> None:
@@ -151,7 +151,7 @@ class TestSlowPattern:
         assert slow_pattern([]) == 1.0
 
 
-def test_scatter_that_grows_with_the_counts_is_no_misfit_of_them() -> None:
+def test_scatter_that_grows_with_the_counts_is_not_a_misfit() -> None:
     """Waves between 2 and 400: one scatter that is estimated for all is that of low counts."""
     rng = np.random.default_rng(2)
     times = np.linspace(0.0, 60.0, 240)

@@ -49,7 +49,7 @@ def fit_without_outliers(seed: int) -> odefit.Result:
         {"sd": 0.05, "loss": "huber"},
     ],
 )
-def test_a_loss_names_the_outliers_and_fits_as_if_they_were_not_there(
+def test_a_loss_names_the_outliers_and_fits_as_without_them(
     seed: int, noise: dict[str, Any]
 ) -> None:
     result = odefit.fit(growth(seed, noise))
@@ -148,7 +148,7 @@ def test_with_a_loss_the_estimates_are_those_without_the_outliers(name: str, los
 
 
 @pytest.mark.parametrize("noise", [{"sd": "estimate"}, {}])
-def test_where_the_noise_is_not_known_the_option_is_named_as_well(noise: dict[str, Any]) -> None:
+def test_the_option_is_named_if_the_noise_is_unknown(noise: dict[str, Any]) -> None:
     result = odefit.fit(growth(0, noise))
     assert any('x = { sd = "estimate", loss = "student" } in [noise]' in w for w in result.warnings)
 
@@ -203,7 +203,7 @@ def test_a_wrong_model_is_not_excused_by_outliers() -> None:
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_many_wrong_values_in_a_row_are_no_outliers_but_a_lack_of_fit(together: bool) -> None:
+def test_consecutive_wrong_values_are_a_lack_of_fit_and_not_outliers(together: bool) -> None:
     """A wrong optimum may miss a tenth of a long series, and fit the rest as well as noise."""
     random = np.random.default_rng(5)
     times = np.linspace(0.0, 10.0, 400)

@@ -22,7 +22,7 @@ def errors(problem: Problem, samples: int = 60, seed: int = 0) -> MatchErrors:
 
 
 @pytest.mark.slow
-def test_they_are_the_scatter_of_matches_of_new_data() -> None:
+def test_bootstrap_errors_are_the_scatter_of_matches_of_new_data() -> None:
     """60 data sets with a noise of 0.02, beside the errors that one of them has."""
     matches = np.array([METHOD.match(noisy(0.02, seed)).vector for seed in range(60)])
     scatter = matches.std(axis=0, ddof=1)

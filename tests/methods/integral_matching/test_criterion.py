@@ -119,7 +119,7 @@ def test_derivatives_are_those_of_finite_differences(_: str, problem: Problem) -
 @pytest.mark.parametrize(
     ("_", "problem"), every_way(), ids=lambda v: v if isinstance(v, str) else ""
 )
-def test_derivatives_are_those_that_are_asked_for(_: str, problem: Problem) -> None:
+def test_the_requested_derivatives_are_returned(_: str, problem: Problem) -> None:
     criterion = IntegralMatching().matching(problem).criterion
     vector = np.linspace(0.6, 1.3, criterion.size)
     values, derivatives = stacked(criterion, vector)

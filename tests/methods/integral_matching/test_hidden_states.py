@@ -126,7 +126,7 @@ def test_without_a_route_states_and_unknowns_are_found_in_turns(name: str) -> No
     assert all(found[k] == pytest.approx(v, rel=1e-4) for k, v in truth.items())
 
 
-def test_hidden_states_that_come_first_are_matched_by_their_own_equations() -> None:
+def test_leading_hidden_states_are_matched_by_their_equations() -> None:
     """g' = -a g^2, x' = a g - b x, x alone measured: from near the truth, nearly to it."""
 
     def rhs(t: float, z: Array) -> list[float]:

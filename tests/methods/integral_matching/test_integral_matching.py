@@ -81,7 +81,7 @@ def test_chaos_is_matched_without_integrating(name: str) -> None:
         assert np.isfinite(match.cost)
 
 
-def test_a_match_starts_from_the_guess_and_needs_none_of_what_is_linear() -> None:
+def test_a_match_starts_from_the_guess_and_needs_none_for_linear_unknowns() -> None:
     one = matched(saturated(), start={"k": 1.0})[1]
     other = matched(saturated(), start={"k": 1.0, "v": -100.0, "f": 50.0, "x": 7.0})[1]
     assert one == pytest.approx(other, rel=1e-9)
@@ -113,7 +113,7 @@ def test_without_polishing_the_answer_is_the_match() -> None:
     assert "in closed form, 1 by search; then " in polished.starts[0].message
 
 
-def test_where_single_shooting_reproduces_the_data_no_other_search_follows(
+def test_no_other_search_follows_single_shooting_that_reproduces_the_data(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def run(*_: object) -> None:
@@ -168,7 +168,7 @@ def test_parameters_that_the_data_cannot_distinguish_are_named() -> None:
     assert found["a"] + found["c"] == pytest.approx(0.7, abs=1e-8)
 
 
-def test_zero_data_are_no_crash() -> None:
+def test_zero_data_cause_no_crash() -> None:
     match, found = matched(chain(data={"t": T, "x": 0 * T, "w": 0 * T}))
     assert set(match.singular) == {"a", "b"}
     assert found["x"] == found["w"] == 0.0
@@ -244,7 +244,7 @@ def test_a_constant_that_an_event_sets_by_a_state_is_refused() -> None:
         ({"linear": ["v", "k"]}, "linear: the equations are not linear in v, k together"),
     ],
 )
-def test_names_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
+def test_meaningless_names_are_refused(options: dict[str, Any], message: str) -> None:
     assert refused(saturated(), **options).startswith(f"IntegralMatching, {message}")
 
 
@@ -260,7 +260,7 @@ def test_names_that_make_no_sense_are_refused(options: dict[str, Any], message: 
         ({"start": {"k": float("inf")}}, "start, k: expected a finite number, got inf"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
+def test_meaningless_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         IntegralMatching(**options)
     assert str(caught.value).startswith(f"IntegralMatching, {message}")
@@ -269,7 +269,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message
 # Ends -------------------------------------------------------------------------------------------
 
 
-def test_a_time_limit_ends_a_fit_with_what_there_is() -> None:
+def test_a_time_limit_ends_a_fit_with_the_best_so_far() -> None:
     problem = stripped(saturated(noise=0.1))
     result = odefit.fit(problem, IntegralMatching(starts=10_000), time_limit=0.3, jobs=1)
     assert len(result.starts) < 10_000

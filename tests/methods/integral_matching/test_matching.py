@@ -161,7 +161,7 @@ def dosed_at_start(assign: Mapping[str, Any], after: float, first: int = 1, **mo
     [({"x": "x + 1"}, 2.0), ({"x": "5 + 2*x"}, 7.0), ({"x": "x + a"}, 1.7), ({"w": "w"}, 1.0)],
 )
 @pytest.mark.parametrize("first", [1, 5])
-def test_a_dose_at_the_start_tells_what_was_before(
+def test_a_dose_at_the_start_determines_the_value_before_it(
     assign: Mapping[str, Any], after: float, first: int
 ) -> None:
     match, found = matched(dosed_at_start(assign, after, first))
@@ -179,7 +179,7 @@ def test_doses_at_the_start_follow_one_another() -> None:
     assert worst(matched(problem)[1], {"x": 3.0, "w": 2.0}) < 1e-5
 
 
-def test_a_dose_of_a_known_state_tells_the_other() -> None:
+def test_a_dose_into_a_known_state_determines_the_other() -> None:
     """After w = w + x, with w known, x is told although it is replaced."""
     events = [Event((0.0,), {"w": "w + x"}), Event((0.0,), {"x": 1.0})]
     data = {"t": T[1:], "x": DECAY[1:], "w": (3 * DECAY + CHAIN)[1:]}
@@ -198,7 +198,7 @@ def test_an_initial_value_hidden_by_a_dose_keeps_its_start_value_and_is_named(
     assert match.message.endswith("; the smoothed data do not determine x: left at the start value")
 
 
-def test_a_measurement_at_the_start_is_of_before_a_dose() -> None:
+def test_a_measurement_at_the_start_precedes_a_dose() -> None:
     data = {"t": T, "x": np.append(0.6, 2 * DECAY[1:]), "w": 2 * CHAIN}
     start = experiment(data, t0=0.0, events=[Event((0.0,), {"x": 2.0})])
     match, found = matched(chain(data=None, experiments=[start]))
@@ -293,7 +293,7 @@ def test_algebraic_variables_are_eliminated() -> None:
     assert worst(found, {"a": 1.4, "x": 1.0}) < 1e-7
 
 
-def test_unknowns_that_act_through_algebraic_variables_on_each_other_are_solve_block() -> None:
+def test_unknowns_coupled_by_algebraic_variables_form_one_block() -> None:
     model = Model(ode={"x": "-z*a", "w": "z*a - b*w"}, algebraic={"z": "z - k*x"})
     problem = chain(model=model, parameters={"a": {}, "b": {}, "k": {"lower": 0.1, "upper": 2.0}})
     match, found = matched(problem)

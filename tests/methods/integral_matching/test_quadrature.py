@@ -62,7 +62,7 @@ def test_weights_are_those_of_the_trapezoid(corners: list[float]) -> None:
     assert (grid.weights > 0).all()
 
 
-def test_short_panels_have_points_enough_for_the_rule() -> None:
+def test_short_panels_have_enough_points_for_the_rule() -> None:
     grid = Grid.over(0.0, 100.0, np.array([1e-6, 50.0]), 20)
     assert np.diff(grid.panels).min() >= MIN_PANEL_POINTS
     assert len(grid.times) >= 20

@@ -72,7 +72,7 @@ def test_exact_data_give_all_coefficients(states: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weight", [1e-5, 1e-4])
-def test_lasso_finds_the_terms_that_there_are(weight: float) -> None:
+def test_lasso_finds_the_true_terms(weight: float) -> None:
     """Of 100 candidates 30 are there; least squares has them all, and is three times worse.
 
     Without the fit of what is kept, the penalty of the larger weight would cost 0.33.

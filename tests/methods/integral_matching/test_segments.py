@@ -15,7 +15,7 @@ RARELY = np.where(np.isin(T, T[10:12]), 2 * DECAY, np.nan)
 """Two measurements, of which no spline can be made."""
 
 
-def test_a_series_too_short_is_left_out_where_another_tells_the_states() -> None:
+def test_a_series_too_short_is_left_out_if_another_determines_the_states() -> None:
     problem = decay(model=MODEL, data={"t": T, "y": DECAY, "z": RARELY})
     (segment,), reasons = smoothed_segments(problem, SplineByNoise(), {"x"})
     assert not reasons
@@ -23,7 +23,7 @@ def test_a_series_too_short_is_left_out_where_another_tells_the_states() -> None
     assert segment.states["x"] == pytest.approx(np.exp(-0.7 * segment.grid.times), rel=1e-6)
 
 
-def test_a_series_too_short_is_refused_where_no_other_tells_the_states() -> None:
+def test_a_series_too_short_is_refused_if_no_other_determines_the_states() -> None:
     rarely = np.where(np.isnan(RARELY), np.nan, DECAY)
     problem = decay(model=MODEL, data={"t": T, "y": rarely, "z": RARELY})
     with pytest.raises(InputError, match=r"y from t = 0 to 4: .*needs at least 4 points, got 2"):

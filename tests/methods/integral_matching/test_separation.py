@@ -160,7 +160,7 @@ def test_lasso_of_orthogonal_columns_is_soft_thresholding() -> None:
     assert found == pytest.approx([2.0, -1.0, 0.0, 0.0])
 
 
-def test_a_heavy_lasso_leaves_what_is_not_penalised() -> None:
+def test_a_strong_lasso_leaves_unpenalised_unknowns_unchanged() -> None:
     columns, constant = system(2)
     kept = np.array([False, True, True, False])
     weights = PenaltyWeights.of(Penalty(lasso=10.0), columns, constant, kept)
@@ -329,7 +329,7 @@ def test_no_other_algorithm_finds_less() -> None:
     assert again.fun > match.cost * (1 - 1e-6)
 
 
-def test_equation_by_equation_is_the_joint_solution() -> None:
+def test_matching_equation_by_equation_gives_the_joint_solution() -> None:
     """Three equations that share nothing: the blocks' answers are those of one block."""
     random = np.random.default_rng(0)
     model = Model(ode={"x": "a*x + b*y", "y": "c*x + d*z", "z": "e*y + f*z*x"})

@@ -92,7 +92,7 @@ def test_coefficients_may_differ_between_experiments() -> None:
         ({"y": "3", "z": "w"}, {"w"}),
     ],
 )
-def test_an_observable_that_is_no_known_combination_is_not_used(
+def test_an_observable_that_is_not_a_known_combination_is_not_used(
     observables: Mapping[str, str], expected: set[str]
 ) -> None:
     parameters: dict[str, Any] = {"s": {}} if "s" in "".join(observables.values()) else {}

@@ -34,14 +34,14 @@ def tolerance(**more: Any) -> tuple[CostTolerance, float]:
     return CostTolerance.of(ForwardMap(problem)), float(values @ values)
 
 
-def test_fits_whose_residuals_no_measurement_could_tell_from_none_are_the_same() -> None:
+def test_fits_with_unmeasurably_small_residuals_are_equal() -> None:
     """Of 1e-9 of the data, where integration of chaotic trajectories cannot do better."""
     found, squares = tolerance()
     assert found.same(end(0.0), end(0.5 * (0.99 * NEGLIGIBLE_RESIDUAL) ** 2 * squares))
     assert not found.same(end(0.0), end(0.5 * (1.01 * NEGLIGIBLE_RESIDUAL) ** 2 * squares))
 
 
-def test_the_unit_of_the_data_does_not_matter_for_that() -> None:
+def test_cost_tolerances_do_not_depend_on_the_unit_of_the_data() -> None:
     times = np.linspace(0.0, 4.0, 9)
     found, squares = tolerance(data={"t": times, "y": 1e-6 * np.exp(-times)})
     assert found.same(end(0.0), end(0.5 * (0.99 * NEGLIGIBLE_RESIDUAL) ** 2 * squares))
@@ -67,7 +67,7 @@ def with_noise(**noise: Any) -> Problem:
 
 
 @pytest.mark.parametrize("sd", [1e-9, 0.1, 1e9])
-def test_the_noise_that_is_given_does_not_matter_for_that(sd: float) -> None:
+def test_cost_tolerances_scale_with_the_given_noise(sd: float) -> None:
     """It is a unit of the residuals."""
     plain, squares = tolerance()
     given = CostTolerance.of(ForwardMap(with_noise(sd=sd)))

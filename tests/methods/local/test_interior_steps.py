@@ -115,7 +115,7 @@ def test_an_unknown_at_the_bound_that_it_presses_on_stays() -> None:
     assert d[1] < 0.0
 
 
-def test_an_approach_ends_near_the_optimum_and_the_search_goes_on_to_it() -> None:
+def test_an_approach_ends_near_the_optimum_and_the_search_reaches_it() -> None:
     times = np.linspace(0.0, 5.0, 30)
     truth = np.array([-1.0, 0.5])
     data = np.exp(-np.outer(times, 10**truth)).sum(axis=1)

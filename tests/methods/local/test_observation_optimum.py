@@ -82,7 +82,7 @@ def test_several_bounds_are_active_as_in_the_reference_solver() -> None:
     assert 0 < np.count_nonzero(reference.active_mask) < 4
 
 
-def test_a_scale_of_what_is_zero_stays_as_it_is() -> None:
+def test_the_scale_of_a_zero_observable_stays_unchanged() -> None:
     found = projected(problem_of({"y": "s*(a - a) + b"}, {"y": B}, {"s": {}}), k=1.0, m=0.5)
     assert found.vector[2] == 1.234
     assert found.evaluation.cost == pytest.approx(0.0, abs=1e-20)

@@ -67,7 +67,7 @@ def decreases_by_slsqp(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-def test_where_the_hessian_is_indefinite_the_step_is_the_best_within_its_length(seed: int) -> None:
+def test_a_step_with_an_indefinite_hessian_is_the_best_within_its_length(seed: int) -> None:
     gradient, hessian = indefinite(seed, 5)
     model = second_order(gradient, hessian)
     step = model.step(0.7)
@@ -93,7 +93,7 @@ def test_bounds_and_radius_are_kept_and_the_model_falls(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_with_the_hessian_of_gauss_and_newton_both_models_are_one(seed: int) -> None:
+def test_with_the_gauss_newton_hessian_both_models_agree(seed: int) -> None:
     rng = np.random.default_rng(seed)
     residuals, jacobian = rng.standard_normal(9), rng.standard_normal((9, 4))
     weight, x = np.exp(rng.standard_normal(4)), rng.standard_normal(4)
@@ -173,7 +173,7 @@ def test_the_units_of_residuals_do_not_change_a_step(
 
 @pytest.mark.parametrize("size", [1e-120, 1e-90, 1.0, 1e90, 1e140])
 @pytest.mark.parametrize("wanted", [1e-120, 1e-12, 0.5, 1e12])
-def test_a_step_of_any_radius_is_as_long_as_that(size: float, wanted: float) -> None:
+def test_a_step_is_as_long_as_its_radius(size: float, wanted: float) -> None:
     """Rat43 ended in a division by zero where squares of a short step vanished."""
     rng = np.random.default_rng(4)
     matrix, b = size * rng.standard_normal((3, 3)), rng.standard_normal(3)

@@ -22,7 +22,7 @@ def test_after_as_many_steps_as_unknowns_it_is_exact(seed: int) -> None:
     np.testing.assert_allclose(found.matrix, part, rtol=1e-7, atol=1e-8)
 
 
-def test_a_step_that_tells_nothing_changes_nothing() -> None:
+def test_a_step_without_information_changes_nothing() -> None:
     found = SecondOrderPart(2)
     jacobian, step = np.eye(2), np.array([1.0, 0.0])
     found.update(step, step, jacobian, np.ones(2))

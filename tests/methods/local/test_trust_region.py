@@ -168,14 +168,14 @@ CLASSICS = {
 
 
 @pytest.mark.parametrize("name", CLASSICS)
-def test_the_classics_are_solved(name: str) -> None:
+def test_classic_polynomial_systems_are_solved(name: str) -> None:
     problem = CLASSICS[name]
     found = run(problem.residuals, problem.start, evaluations=3000, floor=1e-28, patience=3000)
     assert found.converged, found.message
     assert 2 * cost(found) == pytest.approx(problem.minimum, rel=2e-5, abs=1e-14)
 
 
-def test_residuals_that_stay_large_do_not_hold_it_up() -> None:
+def test_large_residuals_do_not_delay_the_end() -> None:
     """Brown and Dennis: with Gauss-Newton steps alone it stops beside it after 241 evaluations."""
     found = run(brown_dennis, [25.0, 5.0, -5.0, -1.0], evaluations=1000)
     assert found.converged, found.message
@@ -272,7 +272,7 @@ def test_the_units_of_the_unknowns_do_not_matter(unit: float) -> None:
     assert abs(scaled.evaluations - plain.evaluations) <= 2
 
 
-def test_regions_that_cannot_be_evaluated_are_walked_around() -> None:
+def test_searches_avoid_regions_that_cannot_be_evaluated() -> None:
     """log(x) is the model, and the first step would go far into the negative."""
     calls: list[bool] = []
 
@@ -316,7 +316,7 @@ def test_no_large_factorisation_begins_after_the_search_was_stopped(
 
 
 @pytest.mark.parametrize("slope", [1e200, math.nan])
-def test_where_squares_of_derivatives_overflow_is_nowhere_to_go(slope: float) -> None:
+def test_no_step_exists_if_squares_of_derivatives_overflow(slope: float) -> None:
     """Sensitivities may grow so large although the cost is small."""
 
     def evaluate(x: Array) -> Point:
@@ -333,7 +333,7 @@ def test_where_squares_of_derivatives_overflow_is_nowhere_to_go(slope: float) ->
     assert lost.evaluation is None
 
 
-def test_a_wall_of_failures_is_a_place_to_stop() -> None:
+def test_a_search_may_end_at_a_border_of_failures() -> None:
     """The minimum would be at 0, but nothing below 1 can be evaluated."""
 
     def evaluate(x: Array) -> Point | None:
@@ -369,7 +369,7 @@ def test_directions_without_curvature_do_no_harm() -> None:
     assert found.vector[2] == 7.0
 
 
-def test_more_unknowns_than_residuals_are_no_obstacle() -> None:
+def test_a_step_exists_with_more_unknowns_than_residuals() -> None:
     found = run(lambda x: np.array([x[0] * x[1] - 6.0]), [1.0, 1.0, 1.0])
     assert found.vector[0] * found.vector[1] == pytest.approx(6.0, rel=1e-6)
 
@@ -380,7 +380,7 @@ def test_a_residual_that_does_not_depend_on_anything_is_a_minimum() -> None:
     assert found.vector.tolist() == [1.0]
 
 
-def test_it_can_be_stopped_from_outside() -> None:
+def test_the_trust_region_search_can_be_stopped_from_outside() -> None:
     count = 0
 
     def stop() -> bool:

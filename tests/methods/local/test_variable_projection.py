@@ -99,7 +99,7 @@ def test_the_derivative_by_what_is_eliminated_is_zero_or_leads_out(
             assert abs(gradient[k]) <= 1e-9 * size
 
 
-def test_a_problem_of_which_nothing_remains_is_solved_at_once() -> None:
+def test_a_problem_reduced_to_nothing_is_solved_at_once() -> None:
     problem = Problem(
         Model(ode={"x": "-x"}, observables={"y": "s*x + c"}),
         {"t": TIMES, "y": 3 * A + 2},
@@ -172,7 +172,7 @@ def errors(result: odefit.Result) -> list[float]:
 
 
 @pytest.mark.slow
-def test_a_fit_is_the_same_with_and_without() -> None:
+def test_a_fit_is_the_same_with_and_without_the_reduction() -> None:
     problem = a_scale_that_groups_share()
     with_it = odefit.fit(problem, jobs=1)
     without = odefit.fit(problem, MultiStart(SingleShooting(eliminate=False), starts=4), jobs=1)

@@ -103,7 +103,7 @@ def test_the_answer_is_that_of_single_shooting(name: str) -> None:
     "nodes", [1, 5, [0.3, 3.33, 7.0], *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 1000))]
 )
 @pytest.mark.parametrize("states", ["relaxed", "data", "simulation"])
-def test_the_answer_does_not_depend_on_nodes_and_where_they_begin(nodes: Any, states: str) -> None:
+def test_the_answer_does_not_depend_on_nodes_or_their_start_values(nodes: Any, states: str) -> None:
     result = fitted(exchange(), nodes=nodes, states=states)
     assert result.status is Status.CONVERGED
     assert result.objective == pytest.approx(0.010545993130, rel=1e-8)
@@ -192,7 +192,7 @@ def test_chaos_over_thirty_lyapunov_times_is_fitted(chaos: Result) -> None:
     assert chaos.objective == pytest.approx(size, abs=4 * np.sqrt(2 * size))
 
 
-def test_it_says_that_its_trajectory_passes_nodes(chaos: Result) -> None:
+def test_a_result_says_that_its_trajectory_passes_nodes(chaos: Result) -> None:
     continuity = chaos.assessment.continuity
     assert continuity is not None
     assert continuity.fine
@@ -202,7 +202,7 @@ def test_it_says_that_its_trajectory_passes_nodes(chaos: Result) -> None:
     assert continuity.sentence in " ".join(str(chaos).split())
 
 
-def test_its_residuals_and_curves_are_those_of_the_trajectory_on_nodes(chaos: Result) -> None:
+def test_residuals_and_curves_are_those_of_the_trajectory_on_nodes(chaos: Result) -> None:
     assert {t.observable for t in residuals_of(chaos)} == {"x", "y", "z"}
     tables = residual_table(chaos.problem, chaos.best.vector, chaos.best.nodes)
     assert not isinstance(tables, Failure)
@@ -213,7 +213,7 @@ def test_its_residuals_and_curves_are_those_of_the_trajectory_on_nodes(chaos: Re
         assert np.abs(path[name].to_numpy() - chaos.problem.data()[name]).max() < 6.0
 
 
-def test_its_trajectory_is_continuous_to_rounding_between_the_data(chaos: Result) -> None:
+def test_the_shooting_trajectory_is_continuous_to_rounding_between_the_data(chaos: Result) -> None:
     assert chaos.best.nodes is not None
     node_times = chaos.best.nodes.times[0][1:]
     times = np.unique(np.concatenate([node_times - 1e-7, node_times, node_times + 1e-7]))
@@ -221,7 +221,9 @@ def test_its_trajectory_is_continuous_to_rounding_between_the_data(chaos: Result
     assert np.abs(np.diff(path.reshape(-1, 3), axis=1)).max() < 1e-4
 
 
-def test_it_is_saved_loaded_and_reported(chaos: Result, tmp_path: Path) -> None:
+def test_a_multiple_shooting_result_is_saved_loaded_and_reported(
+    chaos: Result, tmp_path: Path
+) -> None:
     chaos.save(tmp_path / "r.json")
     back = odefit.load_result(tmp_path / "r.json")
     assert back.best.nodes is not None
@@ -235,7 +237,7 @@ def test_it_is_saved_loaded_and_reported(chaos: Result, tmp_path: Path) -> None:
     assert "where it is continuous" in page
 
 
-def test_where_a_single_integration_follows_there_are_no_nodes() -> None:
+def test_a_trajectory_of_a_single_integration_has_no_nodes() -> None:
     result = fitted(lorenz(3.0))
     assert result.best.nodes is None
     assert result.assessment.continuity is None
@@ -265,7 +267,7 @@ def test_fewer_data_than_unknowns_are_refused() -> None:
         fitted(problem)
 
 
-def test_a_state_that_nobody_sees_is_called_undetermined() -> None:
+def test_a_state_without_effect_on_outputs_is_called_undetermined() -> None:
     t = np.linspace(0.0, 6.0, 25)
     random = np.random.default_rng(0)
     problem = Problem(
@@ -284,7 +286,7 @@ def test_a_state_that_nobody_sees_is_called_undetermined() -> None:
     assert result.uncertainty.trouble == {"m": "no effect", "y": "no effect"}
 
 
-def test_the_same_on_nodes() -> None:
+def test_undetermined_states_are_named_on_nodes() -> None:
     """A constraint keeps the nodes; what nobody sees is said all the same."""
     t = np.linspace(0.0, 6.0, 25)
     problem = Problem(
@@ -301,7 +303,7 @@ def test_the_same_on_nodes() -> None:
 
 
 @pytest.mark.slow
-def test_a_product_that_is_all_the_data_see_is_reported() -> None:
+def test_a_product_that_alone_affects_the_data_is_reported() -> None:
     problem = decay(initial={"x": {"lower": 0.0, "upper": 9.0}})
     result = odefit.fit(problem, MultipleShooting(starts=5))
     best = result.best
@@ -338,7 +340,7 @@ def test_starts_that_blow_up_do_not_keep_others_from_the_answer() -> None:
 
 
 @pytest.mark.parametrize("limit", [1e-6, 0.02, 0.2])
-def test_a_time_limit_is_kept_and_called_by_its_name(limit: float) -> None:
+def test_a_time_limit_is_kept_and_named(limit: float) -> None:
     began = time.perf_counter()
     result = odefit.fit(
         noisy("fitzhugh-nagumo-v"), MultipleShooting(starts=500), time_limit=limit, jobs=1
@@ -452,7 +454,7 @@ def test_senseless_options_are_refused_at_once(options: dict[str, Any], said: st
         MultipleShooting(**options)
 
 
-def test_a_start_for_something_that_there_is_not_is_refused() -> None:
+def test_a_start_for_an_unknown_name_is_refused() -> None:
     with pytest.raises(InputError, match="start: there is no 'k3'"):
         fitted(exchange(), start={"k3": 1.0})
 
@@ -474,7 +476,7 @@ def test_a_start_beyond_bounds_begins_at_them() -> None:
     assert result.objective == pytest.approx(0.010545993130, rel=1e-7)
 
 
-def test_few_iterations_end_without_convergence_or_by_single_shooting() -> None:
+def test_few_iterations_leave_it_unconverged_or_to_single_shooting() -> None:
     history = MultipleShooting(iterations=1, states="data").follow(exchange())
     assert not history.converged
     assert history.message == "stopped after 1 iterations"
@@ -483,7 +485,7 @@ def test_few_iterations_end_without_convergence_or_by_single_shooting() -> None:
     assert result.objective == pytest.approx(0.010545993130, rel=1e-7)
 
 
-def test_a_broken_trajectory_is_no_answer() -> None:
+def test_a_discontinuous_trajectory_is_not_an_answer() -> None:
     """With constraints there is no single shooting to go on with."""
     result = fitted(exchange(), iterations=1, states="data", constraints=["k1 + k2 = 1"])
     assert result.status is Status.FAILED
@@ -521,7 +523,7 @@ def test_several_experiments_have_separate_events_and_values() -> None:
     assert result.best.parameters["f"] == pytest.approx(1.0, abs=0.05)
 
 
-def test_an_answer_keeps_nothing_of_nodes_in_what_is_compared() -> None:
+def test_a_start_has_no_nodes_by_default() -> None:
     start = Start(0, np.zeros(1), np.zeros(1), 0.0, Status.CONVERGED, "", 1, 0.0)
     assert start.nodes is None
     nodes = Nodes((np.array([0.0, 1.0]), np.array([0.0])), (np.zeros((2, 1)), np.zeros((1, 1))))

@@ -102,7 +102,7 @@ def test_every_experiment_has_its_own_trajectory() -> None:
         history.trajectory(experiment="c")
 
 
-def test_a_node_at_the_last_measurement_is_no_trouble() -> None:
+def test_a_node_at_the_last_measurement_is_allowed() -> None:
     history = MultipleShooting(nodes=3, constraints=["x@10 = 0.4"]).follow(exchange())
     path = history.trajectory()
     assert path.times[-1] == pytest.approx(10.0)
@@ -111,7 +111,7 @@ def test_a_node_at_the_last_measurement_is_no_trouble() -> None:
     assert finite[-1] == pytest.approx(0.4, abs=1e-6)
 
 
-def test_relaxation_is_no_iteration_and_leaves_few() -> None:
+def test_relaxation_does_not_count_as_an_iteration_and_leaves_few() -> None:
     problem = library.load("fitzhugh-nagumo-v")
     relaxed = MultipleShooting(nodes=8).follow(problem)
     assert relaxed.converged

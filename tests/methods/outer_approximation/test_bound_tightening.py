@@ -32,7 +32,7 @@ def test_obbt_and_probing_keep_the_solution_and_raise_the_bound(name: str) -> No
     assert ((high - low)[own] < 0.8 * (p.high - p.low)[own]).all()
 
 
-def test_nothing_is_left_far_below_the_optimum() -> None:
+def test_far_below_the_optimum_no_box_is_left() -> None:
     p = planted("decay", noise=0.1)
     tools = tightening(p)
     with pytest.raises(Infeasible):  # noqa: PT012 - any of the steps may find it

@@ -238,7 +238,7 @@ def test_piecewise_mccormick_rows_hold_at_all_points(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("f", CASES, ids=label)
-def test_secants_and_tangents(f: Univariate) -> None:
+def test_secants_and_tangents_bound_the_function(f: Univariate) -> None:
     t = univariate(f)
     rows = univariate_rows(t.form, t.low, t.high)
     assert rows.matrix.shape[0] >= BOXES
@@ -250,7 +250,7 @@ def test_secants_and_tangents(f: Univariate) -> None:
     [pytest.param(f, marks=pytest.mark.slow if i % 6 else ()) for i, f in enumerate(CASES)],
     ids=label,
 )
-def test_piecewise_secants_and_tangents(f: Univariate) -> None:
+def test_piecewise_secants_and_tangents_bound_the_function(f: Univariate) -> None:
     t = univariate(f, seed=1, terms=FEWER)
     partition = uniform_partition(t.low, t.high, range(FEWER), 3)
     assert whole(t, partition) <= 1.0
@@ -389,7 +389,7 @@ PROBLEMS = {"alpha-pinene": alpha_pinene, "nonlinear": nonlinear}
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_whole_master_problem(name: str, seed: int) -> None:
+def test_rows_of_a_complete_master_problem_hold_at_feasible_points(name: str, seed: int) -> None:
     """Rows, terms, pieces, hyper-planes and cutoff, in bounds tightened by FBBT."""
     c = cloud(name, seed)
     assert len(c.points) > 50

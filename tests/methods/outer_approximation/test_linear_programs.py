@@ -58,7 +58,7 @@ def exact_minimum(p: Polyhedron, cost: Array) -> Fraction:
     return best
 
 
-def test_a_bound_is_never_above_the_exact_minimum_and_next_to_it() -> None:
+def test_a_bound_is_just_below_the_exact_minimum() -> None:
     random = np.random.default_rng(0)
     for _ in range(60):
         p = random_polyhedron(random)
@@ -84,7 +84,7 @@ def empty(gap: float) -> Polyhedron:
     return Polyhedron(matrix, lower, upper, np.zeros(2), np.ones(2))
 
 
-def test_emptiness_is_proved_not_believed() -> None:
+def test_a_box_is_called_empty_only_with_a_proof() -> None:
     assert is_proved_empty(empty(1e-3))
     assert minimise(empty(1e-3), np.ones(2)).bound == math.inf
     # The solver may call this empty, as it is within its tolerance of it; it is not.

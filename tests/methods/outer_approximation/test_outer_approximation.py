@@ -47,7 +47,7 @@ STATES = {
         for n in STATES
     ],
 )
-def test_the_bounds_meet_and_grow(name: str) -> None:
+def test_the_bounds_meet_or_their_gap_shrinks_monotonically(name: str) -> None:
     own = problem(name, noise=0.05)
     estimate = solved(own, tolerance=0.02, bounds=STATES[name])
     c = certificate(estimate)
@@ -92,7 +92,7 @@ def collocated(k: float, times: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_the_cut_of_the_paper_and_its_groups_of_elements() -> None:
+def test_a_cut_and_groups_of_elements_give_a_valid_bound() -> None:
     own = problem("predator", noise=0.1)
     free = certificate(solved(own, tolerance=0.5))
     options: dict[str, Any] = {
@@ -171,7 +171,7 @@ def test_an_interruption_keeps_the_bound_so_far() -> None:
 
 
 @pytest.mark.slow
-def test_a_fit_tells_the_bounds_and_keeps_the_log(tmp_path: Any) -> None:
+def test_a_fit_reports_the_bounds_and_keeps_the_log(tmp_path: Any) -> None:
     own = problem("decay", noise=0.2)
     method = OuterApproximation(elements=2, points=2, tolerance=0.02, starts=2)
     result = odefit.fit(own, method, seed=1, jobs=1)
@@ -276,11 +276,11 @@ def test_too_many_binaries_are_refused_with_the_number() -> None:
         ({"cuts": [(4, 5)]}, "from 0 to 4"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: str) -> None:
+def test_meaningless_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         OuterApproximation(**options)
 
 
-def test_bounds_of_nothing_are_refused() -> None:
+def test_bounds_of_missing_names_are_refused() -> None:
     with pytest.raises(InputError, match="there is no 'kk'; did you mean 'k'"):
         solved(problem("decay"), bounds={"kk": (0.0, 1.0)})

@@ -55,7 +55,9 @@ def essence(found: Estimate) -> tuple[Any, ...]:
 
 
 @pytest.mark.slow
-def test_kills_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_workers_do_not_change_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = essence(solved(None))
     path = tmp_path / "kept"
     stages: list[str] = []
@@ -76,7 +78,7 @@ def test_kills_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_a_state_that_makes_no_sense_is_reported(tmp_path: Path) -> None:
+def test_a_nonsensical_state_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "kept"
     solved(path)
     with closing(sqlite3.connect(path)) as database:

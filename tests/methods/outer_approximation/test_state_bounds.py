@@ -41,7 +41,7 @@ def test_the_bound_of_a_total_is_not_below_it() -> None:
     assert (found.totals(0)[1:] > 1.0).all()
 
 
-def test_an_oscillator_has_neither() -> None:
+def test_an_oscillator_has_neither_sum_nor_sign() -> None:
     found = bounds({"x": "k*y", "y": "-m*x"}, {"x": 1.0, "y": 0.0})
     assert found.nonnegative.tolist() == [False, False]
     assert np.isinf(found.totals(0)).all()
@@ -63,7 +63,7 @@ def test_a_state_that_starts_below_zero_has_no_sign() -> None:
     assert bounds({"x": "-k*x"}, {"x": -1.0}).nonnegative.tolist() == [False]
 
 
-def test_a_total_that_an_input_raises_later_is_no_bound() -> None:
+def test_a_total_that_an_input_raises_later_is_not_a_bound() -> None:
     found = bounds({"x": "u - k*x"}, {"x": 1.0}, {"u": "linear"})
     assert found.nonnegative.tolist() == [True]
     assert np.isinf(found.totals(0)).all()

@@ -68,7 +68,7 @@ def test_several_kinds_share_a_file(tmp_path: Path) -> None:
     assert not checkpoint(path, "boxes").begun
 
 
-def test_a_file_says_whose_it_is(tmp_path: Path) -> None:
+def test_a_checkpoint_file_has_the_application_id_and_format(tmp_path: Path) -> None:
     keep(tmp_path / "file", a=1)
     raw = (tmp_path / "file").read_bytes()
     assert raw.startswith(b"SQLite format 3\x00")
@@ -89,7 +89,7 @@ def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) 
     assert path.read_bytes() == content
 
 
-def test_lines_of_json_of_before_are_reported(tmp_path: Path) -> None:
+def test_earlier_lines_of_json_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text('{"odefit checkpoint": 1, "of": "me"}\n{"index": 0}\n')
     with pytest.raises(ForeignCheckpointError, match="of an earlier version of odefit"):
@@ -147,7 +147,7 @@ def test_a_view_in_place_of_a_table_is_refused(tmp_path: Path) -> None:
         checkpoint(path)
 
 
-def test_places_that_are_no_files_are_refused(tmp_path: Path) -> None:
+def test_places_that_are_not_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read as a checkpoint"):
         checkpoint(tmp_path)
     with pytest.raises(InputError, match="is not a regular file"):
@@ -222,7 +222,7 @@ def test_an_empty_file_is_a_fresh_checkpoint(tmp_path: Path) -> None:
     assert checkpoint(path).records == {"a": 1}
 
 
-def test_a_transaction_that_was_cut_off_never_was(tmp_path: Path) -> None:
+def test_an_interrupted_transaction_leaves_no_trace(tmp_path: Path) -> None:
     """What a kill leaves: a file that is half changed, and the journal that undoes it."""
     path, left = tmp_path / "file", tmp_path / "left"
     keep(path, a=1)
@@ -380,7 +380,7 @@ def test_records_are_json_that_others_can_read(tmp_path: Path) -> None:
     assert json.loads(text) == [0.1, None, "é"]
 
 
-def test_a_table_whose_definition_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_table_whose_definition_is_not_text_is_refused(tmp_path: Path) -> None:
     keep(tmp_path / "file", one=1)
     content = (tmp_path / "file").read_bytes()
     (tmp_path / "file").write_bytes(content.replace(b"version TEXT", b"version T\x82XT"))

@@ -105,7 +105,7 @@ def test_a_death_has_a_reason_and_last_words(child: Child) -> None:
     assert not child.alive
 
 
-def test_a_call_that_takes_too_long_or_is_not_wanted_any_more_can_be_ended(child: Child) -> None:
+def test_a_call_can_be_ended_when_late_or_no_longer_needed(child: Child) -> None:
     child.call(time.sleep, FOREVER)
     assert child.wait(time.monotonic(), lambda: False) == Message("late")
     assert child.wait(time.monotonic() + FOREVER, lambda: True) == Message("stopped")
@@ -113,7 +113,7 @@ def test_a_call_that_takes_too_long_or_is_not_wanted_any_more_can_be_ended(child
     assert not child.alive
 
 
-def test_a_call_may_be_asked_to_stop_and_the_next_one_is_not(child: Child) -> None:
+def test_a_request_to_stop_holds_for_one_call_alone(child: Child) -> None:
     for _ in range(2):
         child.call(patient, sends=True)
         assert answered(child) == Message("sent", "waits")
@@ -165,7 +165,7 @@ def test_a_script_needs_no_guard_and_takes_its_child_with_it(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc, and signals at a parent's death")
-def test_a_program_of_others_ends_with_the_process_that_needs_it() -> None:
+def test_a_foreign_program_ends_with_the_process_that_needs_it() -> None:
     script = (
         "import os, signal, subprocess\n"
         "from odefit.methods.running.child import ending_together\n"
@@ -215,11 +215,11 @@ def test_a_child_that_watches_its_parent_ends_with_it() -> None:
 @pytest.mark.parametrize(
     ("code", "name"), [(-9, "SIGKILL"), (-11, "SIGSEGV"), (1, None), (0, None), (-4000, None)]
 )
-def test_an_exit_status_tells_what_a_process_died_of(code: int, name: str | None) -> None:
+def test_an_exit_status_gives_the_cause_of_a_death(code: int, name: str | None) -> None:
     assert death_signal(code) == name
 
 
-def test_a_process_that_is_gone_cannot_be_interrupted_and_that_is_no_error() -> None:
+def test_interrupting_an_ended_process_raises_no_error() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     interrupt(gone.pid)

@@ -101,7 +101,7 @@ def test_an_address_without_a_scheduler_is_reported(address: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_cluster_that_is_not_there_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_cluster_gives_one_message(capsys: pytest.CaptureFixture[str]) -> None:
     file = Path(odefit.__file__).parent / "library" / "problems" / "harmonic" / "problem.toml"
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # where nobody listens

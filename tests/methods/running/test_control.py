@@ -41,7 +41,7 @@ def test_a_signal_ends_a_run_and_a_second_one_acts_as_usual(number: str, cause: 
     assert signal.getsignal(one) is before
 
 
-def test_a_handler_of_somebody_else_stays() -> None:
+def test_a_foreign_signal_handler_stays() -> None:
     heard = []
     previous = signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
     try:
@@ -65,7 +65,7 @@ def test_an_outer_block_is_notified_of_the_signal() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_the_event_of_a_caller_ends_a_run_too() -> None:
+def test_a_stop_event_of_the_caller_ends_a_run_too() -> None:
     stop = threading.Event()
     control = Control(interrupted=Interruption(stop))
     assert not control.should_stop()
@@ -174,7 +174,7 @@ def test_the_cut_off_of_a_run_holds_within_its_block() -> None:
     assert cut_off() is NEVER
 
 
-def test_a_lack_of_memory_ends_long_work_and_raises_nothing() -> None:
+def test_a_lack_of_memory_ends_long_work_without_an_exception() -> None:
     control = Control()
     with running(control):
         raise MemoryError("Unable to allocate 1 TiB")

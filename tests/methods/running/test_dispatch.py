@@ -233,7 +233,7 @@ def in_worker(begun: int, task: int) -> bool:
 
 
 @pytest.mark.slow
-def test_a_task_knows_whether_a_crash_would_cost_the_sender() -> None:
+def test_a_task_detects_whether_a_crash_would_end_the_sender() -> None:
     """The threads of an executor are in the sender's process, and so is what is done without."""
     child = Child()
 

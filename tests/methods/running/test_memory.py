@@ -67,7 +67,7 @@ def write(root: Path, files: dict[str, str]) -> None:
         (root / name).write_text(text)
 
 
-def test_the_machine_tells_its_memory(tmp_path: Path) -> None:
+def test_the_memory_of_the_machine_is_read(tmp_path: Path) -> None:
     write(tmp_path, {"proc/meminfo": MEMINFO})
     found = machine_memory(tmp_path, tmp_path / "cgroup")
     assert found == Machine(16e6 * 1024, 8e6 * 1024)

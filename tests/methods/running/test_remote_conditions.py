@@ -125,14 +125,14 @@ def test_fits_over_workers_are_those_of_one_process(method: Any) -> None:
     assert shared.best.objective == alone.best.objective
 
 
-def test_many_starts_go_to_the_workers_whole() -> None:
+def test_whole_starts_are_sent_to_the_workers() -> None:
     executor = Here()
     MultiStart(starts=3).solve(doses(6), Control(executor=executor))
     assert executor.tasks == 3
 
 
 @pytest.mark.slow
-def test_processes_give_the_same_to_the_last_digit() -> None:
+def test_processes_give_the_same_digits() -> None:
     from loky import ProcessPoolExecutor
 
     problem = doses(6)

@@ -81,7 +81,7 @@ def test_a_start_comes_back_to_the_last_bit(tmp_path: Path) -> None:
         assert getattr(found, name) == getattr(start(), name)
 
 
-def test_its_nodes_come_back_to_the_last_bit(tmp_path: Path) -> None:
+def test_nodes_of_a_start_come_back_to_the_last_bit(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     nodes = Nodes(
         (np.array([0.0, 1 / 3, 0.1 + 0.2]), np.array([-1.0])),
@@ -120,7 +120,7 @@ DAMAGES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", DAMAGES)
-def test_a_damaged_record_is_no_start(change: dict[str, Any]) -> None:
+def test_a_damaged_record_is_not_used_as_a_start(change: dict[str, Any]) -> None:
     record = start_to_json(start())
     assert start_from_json(record, 2) is not None
     assert start_from_json(record | change, 2) is None
@@ -157,7 +157,7 @@ def test_a_failure_is_kept_unless_an_earlier_version_may_have_taken_a_limit_for_
     assert start_from_json(cut, 2) is None
 
 
-def test_a_checkpoint_of_failures_by_a_limit_is_mended(
+def test_a_checkpoint_of_failures_by_a_limit_is_repaired(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of a clock that jumped made the same command fail for good."""

@@ -140,7 +140,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("lengths", "kept", "count"), SHAPES)
-def test_the_step_is_that_of_the_dense_problem(
+def test_the_step_equals_that_of_the_dense_problem(
     lengths: tuple[int, ...], kept: tuple[int, ...], count: int
 ) -> None:
     system = random_system(lengths, 2, 3, [count] * sum(lengths), kept, seed=5)
@@ -229,7 +229,7 @@ def test_the_backward_recursion_of_the_paper_loses_all_digits_there() -> None:
     assert np.linalg.norm(decayed) > 1e20
 
 
-def test_growth_beyond_all_numbers_is_allowed() -> None:
+def test_overflowing_growth_is_allowed() -> None:
     """200 intervals, each a factor of a thousand: 1e600."""
     system = saddle(200, 1e3)
     found = system.condensed()

@@ -67,7 +67,7 @@ def test_equal_equations_count_once_and_contradict_only_if_they_do() -> None:
     assert E @ inverse.solve(np.array([1.0, 3.0]), z) == pytest.approx(1)
 
 
-def test_an_equation_in_which_nothing_stands_is_a_contradiction_unless_it_is_zero() -> None:
+def test_an_empty_equation_is_a_contradiction_unless_it_is_zero() -> None:
     inverse = GeneralisedInverse(np.zeros((1, 2)), np.eye(2))
     assert inverse.contradiction(np.array([0.0])) == 0
     assert inverse.contradiction(np.array([0.5])) == pytest.approx(0.5)
@@ -149,7 +149,7 @@ def test_bounds_hold_where_the_rows_determine_nothing() -> None:
     assert y == pytest.approx([0.5, 3.5])
 
 
-def test_inequalities_that_hold_anyway_change_nothing() -> None:
+def test_inactive_inequalities_change_nothing() -> None:
     E, e, R, z = problem(1, 6, 4)
     active = active_set(E, e, R, z, Inequalities(np.eye(4), np.full(4, -1e3)))
     assert active is not None
@@ -171,7 +171,7 @@ def test_bounds_that_the_equations_exclude_are_infeasible() -> None:
     assert solved(E, e, R, z, G, np.array([0.5, 0.5])) == pytest.approx([0.5, 0.5])
 
 
-def test_an_equation_alone_may_be_beyond_a_bound() -> None:
+def test_a_single_equation_may_lie_beyond_a_bound() -> None:
     """No direction is left in which the bound could be met."""
     E, e = np.array([[1.0]]), np.array([2.0])
     none = solved(E, e, np.ones((3, 1)), np.zeros(3), np.array([[-1.0]]), np.array([-1.0]))

@@ -270,13 +270,13 @@ def test_a_mistake_is_reported_with_its_constraint(text: str) -> None:
     assert caught.value.messages[0].startswith(f"constraint {text!r}: ")
 
 
-def test_all_that_is_wrong_is_reported_at_once() -> None:
+def test_all_mistakes_of_the_call_are_reported_at_once() -> None:
     with pytest.raises(InputError) as caught:
         constrained(exchange(), "q@5 = 1", "k1 = 1", "x = 2")
     assert len(caught.value.messages) == 2
 
 
-def test_an_experiment_that_there_is_not_is_named() -> None:
+def test_an_experiment_that_does_not_exist_is_named() -> None:
     with pytest.raises(InputError, match=r"constraint 'x@5 = 1': .*'nope'"):
         constrained(exchange(), Constraint("x@5 = 1", "nope"))
 
@@ -357,7 +357,7 @@ def test_an_unknown_fixed_by_an_equation_has_no_standard_error() -> None:
     assert result.uncertainty.standard_errors[0] < 1e-6
 
 
-def test_an_inequality_that_does_not_hold_as_an_equation_leaves_the_errors_alone() -> None:
+def test_an_inactive_inequality_does_not_change_the_errors() -> None:
     problem = exchange()
     plain = odefit.fit(problem)
     result = constrained(problem, "x@5 <= 2")

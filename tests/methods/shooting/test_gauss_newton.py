@@ -180,7 +180,7 @@ def test_chaos_over_thirty_lyapunov_times_is_fitted_from_the_data() -> None:
 # How it ends -------------------------------------------------------------------------------------
 
 
-def test_it_stops_after_the_most_iterations() -> None:
+def test_gauss_newton_stops_after_the_largest_number_of_iterations() -> None:
     shooting, point = on_trajectory(exchange(), EXACT, CUTS)
     end = iterated(shooting, shaken(point, 0.3), most=2)
     assert not end.converged
@@ -301,7 +301,7 @@ def test_the_unstable_example_of_bock_is_solved_at_any_growth() -> None:
 
 
 @pytest.mark.slow
-def test_steps_that_are_hardly_any_end_it() -> None:
+def test_negligible_steps_end_the_search() -> None:
     """The prey alone does not tell the scale of the predators: steps along it are cut short."""
     t = np.linspace(0.0, 80.0, 201)
     model = Model(ode={"x": "a*x - b*x*y", "y": "c*x*y - d*y"}, observables={"prey": "x"})

@@ -126,7 +126,7 @@ def test_scaling_unknowns_and_states_does_not_change_the_step(name: str) -> None
     assert flat(again) == pytest.approx(flat(first), rel=1e-6, abs=1e-8)
 
 
-def test_conditions_and_bounds_are_those_of_a_quadratic_program() -> None:
+def test_the_step_within_conditions_and_bounds_solves_a_quadratic_program() -> None:
     """One equation and one inequality on unknowns and nodes, a bound that is reached."""
     problem, vector, _ = two_states()
     problem = exchange(

@@ -173,7 +173,7 @@ def test_the_gradient_too_is_that_of_the_single_integration() -> None:
     assert local.gradient == pytest.approx(assess_local(forward, vector, single).gradient, rel=1e-3)
 
 
-def test_a_direction_that_nothing_sees_is_undetermined_on_nodes_too() -> None:
+def test_a_direction_without_effect_is_undetermined_on_nodes_too() -> None:
     problem = ridge()
     vector = problem.vector({"k": 0.7, "s": 2.0, "x": 1.0})
     forward = ForwardMap(problem)
@@ -187,7 +187,7 @@ def test_a_direction_that_nothing_sees_is_undetermined_on_nodes_too() -> None:
     assert set(direction.keys) == {"s", "x"}
 
 
-def test_a_broken_trajectory_says_how_broken() -> None:
+def test_a_discontinuous_trajectory_is_reported_with_its_gap() -> None:
     problem = exchange()
     vector = np.array([0.6, 0.4, 1.0, 0.1])
     nodes = nodes_on(ForwardMap(problem), vector, [np.array([0.0, 5.0])])
@@ -207,7 +207,7 @@ def test_nodes_that_cannot_be_integrated_are_a_failure() -> None:
 
 
 @pytest.mark.parametrize("mu", [20.0, pytest.param(60.0, marks=pytest.mark.slow), 120.0])
-def test_errors_far_below_rounding_are_no_reason_to_doubt_the_optimum(mu: float) -> None:
+def test_errors_far_below_rounding_cast_no_doubt_on_the_optimum(mu: float) -> None:
     """Bock's p is fixed to 1e-20 by the data: any rounding is a thousand standard errors."""
     problem = bock(mu, noise=0.05)
     result = odefit.fit(problem, odefit.MultipleShooting(starts=1))

@@ -76,7 +76,7 @@ def with_pole(pole: complex, residue: float) -> Rational:
         (3.0 + 0j, 1e-14, False),  # too far away to harm
     ],
 )
-def test_poles_that_do_not_belong(pole: complex, residue: float, expected: bool) -> None:
+def test_spurious_poles_are_removed(pole: complex, residue: float, expected: bool) -> None:
     assert has_spurious_pole(with_pole(pole, residue), 2 * GRID, 1e-14) == expected
 
 
@@ -92,7 +92,7 @@ def test_no_pole_is_left_among_the_data(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["rational-crauste/data_2.csv", "rational-crauste/data_3.csv"])
-def test_data_that_breed_doublets_are_differentiated_all_the_same(name: str) -> None:
+def test_data_that_cause_froissart_doublets_are_still_differentiated(name: str) -> None:
     data = measured(name)
     for column in data.keys() - {"t"}:
         rational = AAA().fit(data["t"], data[column])

@@ -23,7 +23,7 @@ def test_the_series_of_a_rational_function_is_exact(at: float) -> None:
     assert WITCH.taylor(at, 9) == pytest.approx(runge(1.0).taylor(at, 9), rel=1e-11, abs=1e-13)
 
 
-def test_poles_and_residues() -> None:
+def test_poles_and_residues_are_right() -> None:
     real, imaginary, residues = WITCH.poles()
     assert real == pytest.approx([0.0, 0.0], abs=1e-14)
     assert sorted(imaginary) == pytest.approx([-1.0, 1.0])

@@ -91,7 +91,7 @@ def test_noise_alone_has_no_derivatives_beyond_its_error() -> None:
 
 
 @pytest.mark.slow
-def test_a_derivative_that_the_data_do_not_show_is_called_uncertain() -> None:
+def test_a_derivative_hidden_by_noise_is_called_uncertain() -> None:
     # sin t + noise: the seventh derivative is lost, and its error must cover it.
     truth = wave(1.0)
     rough = np.random.default_rng(7).normal(0, 0.02, len(LONG))

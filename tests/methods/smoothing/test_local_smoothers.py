@@ -98,7 +98,7 @@ def test_a_line_is_a_line_however_little_the_noise(smoother: Smoother, noisy: fl
 
 
 @every
-def test_a_constant_is_a_constant(smoother: Smoother) -> None:
+def test_a_constant_has_the_same_value_everywhere(smoother: Smoother) -> None:
     for constant in (0.0, 0.45, -1e-200):
         fit = smoother.fit(GRID, np.full(21, constant))
         assert fit(GRID) == pytest.approx(np.full(21, constant), rel=1e-13)
@@ -118,7 +118,7 @@ def test_values_are_the_zeroth_coefficients_of_any_order(smoother: Smoother) -> 
 
 
 @every
-def test_a_measurement_that_is_less_sure_counts_less(smoother: Smoother) -> None:
+def test_a_less_certain_measurement_counts_less(smoother: Smoother) -> None:
     sds = np.where(np.arange(1001) % 2 == 0, 0.01, 0.5)
     values = np.sin(3 * LONG) + sds * noise(1001)
     told = rms(smoother.fit(LONG, values, sds)(LONG) - np.sin(3 * LONG))
@@ -137,7 +137,7 @@ def test_only_the_ratios_of_standard_deviations_matter(smoother: Smoother) -> No
 
 
 @every
-def test_hopeless_measurements_are_as_if_left_out(smoother: Smoother) -> None:
+def test_uninformative_measurements_change_nothing(smoother: Smoother) -> None:
     values, sds = np.exp(LONG) + 0.01 * noise(1001), np.full(1001, 0.01)
     values[300:310], sds[300:310] = 9.0, 10.0
     fit = smoother.fit(LONG, values, sds)

@@ -21,12 +21,12 @@ SIGNALS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("signal", SIGNALS.values(), ids=SIGNALS)
 @pytest.mark.parametrize("noise", [1e-6, 1e-3, 1e-1])
-def test_noise_of_long_series(signal: Array, noise: float) -> None:
+def test_noise_of_long_series_is_estimated(signal: Array, noise: float) -> None:
     rough = np.random.default_rng(1).normal(0, noise, len(LONG))
     assert noise_level(LONG, signal + rough) == pytest.approx(noise, rel=0.2)
 
 
-def test_noise_of_short_series_is_known_within_a_factor() -> None:
+def test_noise_of_short_series_is_estimated_within_a_factor() -> None:
     found = [
         noise_level(GRID, np.exp(GRID) + np.random.default_rng(s).normal(0, 1e-3, 21))
         for s in range(30)

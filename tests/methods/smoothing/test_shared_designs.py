@@ -53,7 +53,7 @@ def test_other_weights_of_data_share_none() -> None:
     assert len(determinants) == 2
 
 
-def test_nothing_is_kept_of_long_series() -> None:
+def test_long_series_are_not_cached() -> None:
     long = series(np.linspace(-1.0, 1.0, penalised.MAX_SHARED_SIZE + 1))
     forget()
     one, other = (PenalisedProblem.in_pieces(long, 2, 500) for _ in range(2))

@@ -99,7 +99,7 @@ def test_values_are_the_zeroth_coefficients(smoother: Smoother) -> None:
 
 
 @every
-def test_a_coefficient_does_not_depend_on_the_order_asked_for(smoother: Smoother) -> None:
+def test_a_coefficient_does_not_depend_on_the_requested_order(smoother: Smoother) -> None:
     fit = smoother.fit(GRID, np.cos(4 * GRID))
     assert fit.taylor(0.1, 9)[:4] == pytest.approx(fit.taylor(0.1, 3), rel=1e-12, abs=1e-14)
     assert fit.errors(0.1, 9)[:4] == pytest.approx(fit.errors(0.1, 3), rel=1e-6)
@@ -131,7 +131,7 @@ def test_a_constant_has_no_derivatives(smoother: Smoother, constant: float) -> N
 
 
 @every
-def test_a_line_is_a_line(smoother: Smoother) -> None:
+def test_a_line_is_fitted_as_a_line(smoother: Smoother) -> None:
     found = smoother.fit(GRID, 3.0 - 2.0 * GRID).taylor(0.2, 3)
     assert found == pytest.approx([2.6, -2.0, 0.0, 0.0], abs=1e-9)
 
@@ -151,7 +151,7 @@ def test_times_need_not_be_equidistant(smoother: Smoother) -> None:
 
 
 @every
-def test_in_a_gap_the_errors_grow_and_are_reported(smoother: Smoother) -> None:
+def test_errors_grow_in_a_gap_and_are_reported(smoother: Smoother) -> None:
     t = np.concatenate([np.linspace(0, 0.3, 10), np.linspace(0.8, 1, 8)])
     fit = smoother.fit(t, np.exp(t))
     error = np.abs(fit.taylor(0.55, 3) - exponential(1.0).taylor(0.55, 3))
@@ -161,7 +161,7 @@ def test_in_a_gap_the_errors_grow_and_are_reported(smoother: Smoother) -> None:
 
 @every
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_rounded_files_are_not_believed_beyond_their_digits(smoother: Smoother, seed: int) -> None:
+def test_rounded_files_are_trusted_to_their_digits_alone(smoother: Smoother, seed: int) -> None:
     t = np.linspace(0, 1, 21) + 0.01 * seed
     fit = smoother.fit(t, np.round(np.exp(t), 8).astype(float))
     error = np.abs(fit.taylor(0.4, 3) - exponential(1.0).taylor(0.4, 3))

@@ -184,7 +184,7 @@ def test_a_solver_that_cannot_be_pickled_runs_in_this_process() -> None:
     assert_same(solve_locally(Local(), instance, Limits()), Ipopt().solve(instance, Limits()))
 
 
-def test_where_no_process_can_be_started_the_solver_runs_here(
+def test_a_solver_runs_here_if_no_process_can_be_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(guarded_solve, "CAN_START", False)
@@ -199,7 +199,7 @@ def test_where_no_process_can_be_started_the_solver_runs_here(
 
 
 @pytest.mark.slow
-def test_problems_that_nobody_uses_any_more_are_forgotten() -> None:
+def test_unused_problems_are_dropped() -> None:
     solve_locally(Ipopt(), decay(start=True), Limits())
     kept = guarded_solve._of_thread.running
     assert kept is not None
@@ -308,7 +308,7 @@ def test_a_solver_that_crashes_fails_with_a_reason_and_its_best_point(
 
 
 @pytest.mark.slow
-def test_a_solver_that_dies_while_it_is_watched_is_asked_once_more_unwatched() -> None:
+def test_a_solver_that_dies_under_a_callback_is_run_again_without_one() -> None:
     found = solve_isolated(Shy(), decay(), Limits(30))
     assert found.outcome is Outcome.SOLVED
     assert found.message == "in peace"

@@ -32,7 +32,7 @@ def test_the_global_minimum_of_an_explicit_scheme_is_that_of_a_scan() -> None:
 
 
 @maingo
-def test_nothing_reaches_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+def test_solver_output_does_not_reach_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     Maingo().solve(decay(scheme="runge-kutta", steps=2), Limits(5))
     assert capfd.readouterr() == ("", "")
 

@@ -39,7 +39,9 @@ def test_all_agree_on_a_formulation(solver: Solver, formulation: Formulation) ->
 
 
 @pytest.mark.parametrize("solver", LOCAL, ids=named)
-def test_nothing_reaches_the_terminal(solver: Solver, capfd: pytest.CaptureFixture[str]) -> None:
+def test_solver_output_does_not_reach_the_terminal(
+    solver: Solver, capfd: pytest.CaptureFixture[str]
+) -> None:
     solver.solve(decay(start=True), Limits(20))
     assert capfd.readouterr() == ("", "")
 

@@ -75,7 +75,7 @@ def reduced(problem: Problem, scheme: Scheme | None = None, mesh: int = 3) -> tu
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("scheme", ["legendre", "radau", "trapezoid", "euler"])
-def test_the_equations_hold_and_derivatives_are_right(name: str, scheme: str) -> None:
+def test_the_lifted_equations_and_derivatives_are_right(name: str, scheme: str) -> None:
     problem = PROBLEMS[name]()
     chosen = Collocation(3, "legendre") if scheme == "legendre" else SCHEMES[scheme]
     forward, d, own = reduced(problem, chosen)
@@ -97,7 +97,7 @@ def test_the_equations_hold_and_derivatives_are_right(name: str, scheme: str) ->
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_its_minimum_is_that_of_the_whole_program(name: str) -> None:
+def test_the_reduced_program_has_the_minimum_of_the_whole(name: str) -> None:
     problem = PROBLEMS[name]()
     forward, d, own = reduced(problem)
     vector = np.linspace(0.6, 0.8, len(problem.unknowns))
@@ -135,7 +135,7 @@ def test_a_search_is_over_at_its_deadline() -> None:
     assert search(library.load("bbg"), deadline=time.monotonic() - 1.0) == (None, None)
 
 
-def test_an_interrupted_search_keeps_what_it_has() -> None:
+def test_an_interrupted_search_keeps_its_results_so_far() -> None:
     stop = threading.Event()
     problem = library.load("alpha-pinene")
     answer, true = search(problem, interrupted=stop, report=lambda _: stop.set())

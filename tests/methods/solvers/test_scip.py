@@ -77,7 +77,7 @@ def test_a_limit_of_time_leaves_a_valid_bound() -> None:
     assert 0 <= found.lower_bound <= local.objective
 
 
-def test_nothing_reaches_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+def test_solver_output_does_not_reach_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     d, local = harmonic()
     Scip().solve(Instance(d, Baseline(), local.values, local.unknowns), Limits(20))
     assert capfd.readouterr() == ("", "")
@@ -94,7 +94,7 @@ def test_nothing_reaches_the_terminal(capfd: pytest.CaptureFixture[str]) -> None
         "-x^k",
     ],
 )
-def test_a_function_is_what_it_is_elsewhere(slope: str) -> None:
+def test_scip_agrees_with_ipopt_on_every_function(slope: str) -> None:
     instance = decay(slope=slope, upper=2.0, start=True)
     local = Ipopt().solve(instance, Limits(20))
     found = Scip(options={"limits/nodes": 200}).solve(instance, Limits(10))

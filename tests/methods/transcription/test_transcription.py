@@ -150,7 +150,7 @@ def test_without_polishing_the_answer_is_the_minimum_of_the_discretised_problem(
     assert result.objective == pytest.approx(found.true_objective)
 
 
-def test_the_last_improvement_may_be_had_without_those_of_the_starts() -> None:
+def test_the_last_improvement_needs_no_improvement_of_starts() -> None:
     """The cost on a coarse mesh may be lower than any on the true trajectories."""
     problem = instances.decay(steps=4).discretisation.problem
     best = odefit.fit(problem)
@@ -209,7 +209,7 @@ def test_an_estimated_standard_deviation_is_that_of_the_residuals(fit: Any) -> N
 # Starts -------------------------------------------------------------------------------------------
 
 
-def test_a_start_where_the_model_explodes_is_no_obstacle() -> None:
+def test_a_start_where_the_model_explodes_is_harmless() -> None:
     """The solution from it has a pole at 1/200; the data are fitted first."""
     found = estimated(explosive(300.0), start={"k": 200.0}, shooting=False, **ONE)
     shot = SingleShooting().run(
@@ -222,7 +222,7 @@ def test_a_start_where_the_model_explodes_is_no_obstacle() -> None:
 
 
 @pytest.mark.slow
-def test_a_start_may_be_what_another_method_found() -> None:
+def test_a_start_may_be_the_answer_of_another_method() -> None:
     """Names that are no unknowns do not matter, those that are missing come from the guess."""
     other = odefit.fit(oscillator(), seed=1)
     values = {**other.best.parameters, "nonsense": 3.0}
@@ -262,7 +262,7 @@ def test_the_same_seed_gives_the_same_result() -> None:
 
 
 @pytest.mark.slow
-def test_threads_and_processes_give_the_same_result_as_none(
+def test_threads_and_processes_give_the_same_result_as_one_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(workers, "POOL_AFTER_SECONDS", 0.0)
@@ -296,7 +296,9 @@ def test_finished_starts_are_kept_in_a_checkpoint(
 
 
 @pytest.mark.parametrize("other", [{"scheme": "trapezoid"}, {"mesh": 40}, {"polish": False}])
-def test_a_checkpoint_of_other_options_is_defended(tmp_path: Path, other: dict[str, Any]) -> None:
+def test_a_checkpoint_of_other_options_is_not_overwritten(
+    tmp_path: Path, other: dict[str, Any]
+) -> None:
     control = Control(jobs=1, checkpoint=tmp_path / "kept")
     Transcription(**ONE).solve(oscillator(), control)
     with pytest.raises(ForeignCheckpointError):
@@ -528,7 +530,7 @@ def test_a_function_that_a_global_solver_has_no_bounds_for_is_refused(function: 
         estimated(problem, scheme="trapezoid", mesh=2, solver="scip", seconds=4.0, **ONE)
 
 
-def test_a_solver_that_is_not_installed_is_refused_before_anything_is_done(
+def test_a_missing_solver_is_refused_before_any_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By name at once; an object, which may have come from elsewhere, when it has to work."""
@@ -555,14 +557,14 @@ def test_a_solver_that_is_not_installed_is_refused_before_anything_is_done(
         ({"absolute_gap": np.nan}, "Transcription, absolute_gap: expected a number of at least 0"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
+def test_meaningless_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         Transcription(**options)
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.slow
-def test_a_chaotic_system_without_noise_is_seen_to_be_reproduced() -> None:
+def test_a_fit_that_reproduces_a_chaotic_system_is_recognised() -> None:
     """Errors of the search's integration grow along the trajectory."""
     found = odefit.fit(odefit.library.load("henon-heiles"), odefit.Transcription(), seed=1, jobs=1)
     assert found.status is odefit.Status.CONVERGED

@@ -20,7 +20,7 @@ def check(errors: Errors, folder: object) -> Callable[[str], tuple[str, ...]]:
     return errors
 
 
-def test_the_base_of_these_tests_is_right(check: Errors) -> None:
+def test_the_unchanged_problem_is_valid(check: Errors) -> None:
     assert check(HEAD + REST + RUN + OTHER) == ()
 
 

@@ -50,7 +50,7 @@ def test_unknowns_are_parameters_then_initial_values_then_noise() -> None:
     assert p.conditions[0].initial["x"] == 2
 
 
-def test_fixed_parameters_are_no_unknowns() -> None:
+def test_fixed_parameters_are_not_unknowns() -> None:
     p = problem(parameters={"k": {"fixed": 0.5}, "c": {"lower": 2, "upper": 2}})
     assert keys(p) == []
     assert p.conditions[0].scalars == {"k": 0.5, "c": 2.0}
@@ -144,7 +144,7 @@ def test_an_initial_value_can_be_shared_overridden_or_special() -> None:
     assert [c.initial["x"] for c in p.conditions] == [2, 5.0, 3, 1]
 
 
-def test_a_shared_initial_value_that_all_override_is_no_unknown() -> None:
+def test_a_shared_initial_value_that_all_override_is_not_an_unknown() -> None:
     p = problem(Experiment("A", DATA, initial={"x": 5}), initial={"x": {}})
     assert keys(p) == ["k", "c"]
 

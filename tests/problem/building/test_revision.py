@@ -49,7 +49,7 @@ def message(problem: Problem, **revision: Any) -> str:
     return str(caught.value)
 
 
-def test_a_fixed_parameter_is_no_unknown_and_has_its_value() -> None:
+def test_a_fixed_parameter_is_not_an_unknown_and_has_its_value() -> None:
     problem = made().with_unknowns(fix={"k": 0.3})
     assert problem.keys == ("y_sd",)
     assert problem.conditions[0].scalars["k"] == 0.3

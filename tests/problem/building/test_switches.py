@@ -60,7 +60,7 @@ def conditions() -> st.SearchStrategy[str]:
     st.sampled_from(["log(1 + t)", "2", "x/t"]),
     st.sampled_from([0.0, 2.0, 4.5]),
 )
-def test_between_its_events_the_rewritten_equation_is_the_one_that_was_written(
+def test_a_rewritten_equation_equals_the_original_between_events(
     tests: list[str], around: str, value: str, t0: float
 ) -> None:
     pieces = ", ".join(f"{k + 2}, {c}" for k, c in enumerate(tests))
@@ -193,7 +193,7 @@ def test_a_switch_decided_by_the_state_stays_pointwise(condition: str) -> None:
     assert not VectorField.of(made.model, made.conditions).smooth
 
 
-def test_a_value_that_is_not_defined_where_it_does_not_count_is_not_multiplied() -> None:
+def test_an_undefined_value_without_weight_is_not_multiplied() -> None:
     made = problem("piecewise(log(t - 3), t > 4, 0) - x*piecewise(2, t > 4, 1)")
     values = {"x": np.float64(1.0), "t": np.float64(0.0), "__switch1": np.float64(0.0)}
     with np.errstate(all="ignore"):
@@ -239,7 +239,7 @@ def test_a_condition_in_time_alone_is_a_time(
     assert not condition.located
 
 
-def test_the_known_among_computed_times_are_known_events() -> None:
+def test_computed_times_without_unknowns_are_known_events() -> None:
     events = [Event(("a + b", "p + a", "a - b"), {"x": "x + 1"}, measured="after")]
     made = problem("-p*x*q", events=events)
     condition = made.conditions[0]
@@ -289,7 +289,7 @@ def test_a_mistake_in_an_event_is_named(event: dict[str, Any], message: str) -> 
         ("a*b", "a*b", "0.0"),
     ],
 )
-def test_the_parts_of_a_linear_function_of_time(text: str, constant: str, slope: str) -> None:
+def test_a_linear_function_of_time_has_its_parts(text: str, constant: str, slope: str) -> None:
     found = linear_in(Part(parse(text).program))
     assert found is not None
     values = {"a": np.float64(3.0), "b": np.float64(7.0)}
@@ -298,7 +298,7 @@ def test_the_parts_of_a_linear_function_of_time(text: str, constant: str, slope:
 
 
 @pytest.mark.parametrize("text", ["t*t", "t^2", "a/t", "exp(t)", "max(t, a)"])
-def test_an_expression_not_linear_in_its_name_gives_none(text: str) -> None:
+def test_a_nonlinear_expression_gives_no_linear_form(text: str) -> None:
     assert linear_in(Part(parse(text).program)) is None
 
 

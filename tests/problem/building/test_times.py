@@ -147,7 +147,7 @@ def test_whole_numbers_with_the_digits_of_dates_are_pointed_out(tmp_path: Path) 
     )
 
 
-def test_a_temperature_beside_the_time_is_not_taken_for_it() -> None:
+def test_a_temperature_is_not_mistaken_for_the_time() -> None:
     model = Model(ode={"T": "-h*(T - 21)"})
     data = {"time": [0.0, 5.0, 10.0], "T": [85.0, 62.0, 47.0]}
     for table in (data, pd.DataFrame(data)):

@@ -58,7 +58,7 @@ def refusal(folder: Path, *arguments: Any, **more: Any) -> tuple[str, ...]:
     return tuple(m.removeprefix(f"{folder}/p.toml: ") for m in caught.value.messages)
 
 
-def test_a_start_that_is_no_number_is_refused_before_the_doses_are_read(tmp_path: Path) -> None:
+def test_a_nonnumeric_start_is_refused_before_the_doses_are_read(tmp_path: Path) -> None:
     keys = 'by = "ID"\ntime = "TIME"\ndoses = { into = "gut" }\nt0 = { a = 1 }'
     table = TABLE.replace("EVID\n", "EVID,II,SS\n").replace(",1\n", ",1,12,1\n")
     found = refusal(tmp_path, table.replace(",0\n", ",0,0,0\n"), keys)
@@ -96,7 +96,7 @@ def test_the_name_of_experiments_has_the_subject(
     assert [e.name for e in problem.experiments] == names
 
 
-def test_a_data_frame_says_the_same_as_a_file(tmp_path: Path) -> None:
+def test_a_data_frame_means_the_same_as_a_file(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text(TABLE, encoding="utf-8")
     data = pd.read_csv(tmp_path / "d.csv", na_values=".")
     problem = Problem(
@@ -144,7 +144,7 @@ def test_columns_of_observables_are_taken_beside_doses(tmp_path: Path) -> None:
         ("what", 'columns = { DVID = "what" }'),
     ],
 )
-def test_codes_tell_which_observable_a_value_is_of(tmp_path: Path, header: str, keys: str) -> None:
+def test_codes_assign_values_to_observables(tmp_path: Path, header: str, keys: str) -> None:
     table = f"ID,TIME,AMT,DV,{header}\n1,0,100,.,.\n1,1,.,3.1,1\n1,1,.,50,2\n1,2,.,40,g\n"
     problem = read(tmp_path, table, f'by = "ID"\n{keys}\ndoses = {{ into = "gut" }}', 'g = "gut"')
     series = problem.conditions[0].series
@@ -152,7 +152,7 @@ def test_codes_tell_which_observable_a_value_is_of(tmp_path: Path, header: str, 
     assert series["g"].values.tolist() == [50.0, 40.0]
 
 
-def test_codes_can_be_said_and_dv_can_be_one_of_many_observables(tmp_path: Path) -> None:
+def test_codes_can_be_given_and_dv_can_be_one_of_many_observables(tmp_path: Path) -> None:
     table = "ID,TIME,AMT,DV,DVID\n1,0,100,.,.\n1,1,.,3.1,5\n1,1,.,50,7\n"
     keys = 'by = "ID"\ndoses = { into = "gut" }\nobservable = '
     problem = read(tmp_path, table, keys + '{ 5 = "g", 7 = "c" }', 'g = "gut"')
@@ -355,7 +355,7 @@ def test_a_mistaken_key_is_refused(tmp_path: Path, keys: str, message: str) -> N
     assert any(message in m for m in messages), messages
 
 
-def test_several_observables_need_a_word_which_one_dv_is(tmp_path: Path) -> None:
+def test_several_observables_need_the_name_of_dv(tmp_path: Path) -> None:
     messages = refusal(tmp_path, more='g = "gut"')
     assert (
         "d.csv: the column 'DV' has measurements of one of c, g; write observable = \"c\", or name "
@@ -363,7 +363,7 @@ def test_several_observables_need_a_word_which_one_dv_is(tmp_path: Path) -> None
     ) in messages
 
 
-def test_a_covariate_that_changes_is_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_a_covariate_that_changes_is_refused_with_a_remedy(tmp_path: Path) -> None:
     table = "ID,TIME,AMT,DV,WT\n1,0,100,.,70\n1,1,.,3.1,71\n"
     keys = 'by = "ID"\ndoses = { into = "gut", lag = "WT/700" }'
     assert (
@@ -494,7 +494,7 @@ def test_subjects_may_be_measured_at_the_steady_state(tmp_path: Path) -> None:
         ("ID,TIME,y,sv\n1,0,0,2\n1,1,2\n", "row 3: 3 fields, but the header has 4"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_table_makes_no_unknown_names_of_its_columns(
+def test_a_mistake_in_a_table_does_not_make_its_columns_unknown_names(
     tmp_path: Path, table: str, message: str
 ) -> None:
     with pytest.raises(InputError) as caught:

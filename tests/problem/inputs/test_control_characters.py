@@ -45,7 +45,7 @@ def test_texts_of_a_problem_file_have_no_control_characters(
 
 
 @pytest.mark.parametrize("place", ["message", "method", "warnings", "versions"])
-def test_texts_of_a_result_have_none(tmp_path: Path, place: str) -> None:
+def test_texts_of_a_result_have_no_control_characters(tmp_path: Path, place: str) -> None:
     tree = json.loads(RESULT.read_text(encoding="utf-8"))
     text: Any = "\x1b[31m"
     tree[place] = {"warnings": [text], "versions": {text: "1"}}.get(place, text)
@@ -68,7 +68,7 @@ def test_a_message_that_quotes_a_file_is_one_line_of_limited_length() -> None:
 
 
 @pytest.mark.parametrize("table", ["t,x,\x1b[31m\n0,1,2\n1,0.5,3\n", "\x9b2J,t,x\n,0,1\n,1,0.5\n"])
-def test_names_of_columns_have_none(tmp_path: Path, table: str) -> None:
+def test_names_of_columns_have_no_control_characters(tmp_path: Path, table: str) -> None:
     (tmp_path / "data.csv").write_text(table, encoding="utf-8")
     (tmp_path / "problem.toml").write_text(DECAY, encoding="utf-8")
     with pytest.raises(odefit.InputError, match=r"data\.csv, row 1: the name .* control character"):

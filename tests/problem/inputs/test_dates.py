@@ -31,7 +31,7 @@ def test_a_date_with_its_time_of_day_is_read(value: object) -> None:
     assert moment(value) == HALF_PAST_EIGHT
 
 
-def test_a_date_alone_is_its_midnight_and_zones_are_heeded() -> None:
+def test_a_date_means_its_midnight_and_zones_are_respected() -> None:
     assert moment("2024-01-31") == moment(datetime.date(2024, 1, 31))
     east, utc = moment("2024-01-31T10:30+02:00"), moment("2024-01-31T08:30Z")
     assert east is not None
@@ -44,7 +44,7 @@ def test_a_date_alone_is_its_midnight_and_zones_are_heeded() -> None:
     ["", "2024", "2024-01", "20240131", "31.01.2024", "01/31/2024", "2024-02-30", "2024-01/31",
      "2024-01-31 25:00", "08:30", 45292, 3.5, None, pd.NaT, np.datetime64("NaT", "s")],
 )  # fmt: skip
-def test_anything_else_is_no_date(value: object) -> None:
+def test_other_texts_are_not_dates(value: object) -> None:
     assert moment(value) is None
 
 

@@ -117,5 +117,5 @@ def test_problem_files_and_tables_have_such_limits(
     assert file_access.MAX_PROBLEM_SIZE < file_access.MAX_TABLE_SIZE
 
 
-def test_no_folder_is_the_usual_one() -> None:
+def test_without_a_folder_the_default_is_used() -> None:
     assert checked_within(None) is None

@@ -54,7 +54,7 @@ def test_a_mistake_is_found_by_its_place_or_a_part_of_it() -> None:
     "value",
     [True, None, [], {}, [1, [2]], object(), pytest.param(10**400, id="huge"), float("nan")],
 )
-def test_a_value_that_is_no_expression_is_reported(value: object) -> None:
+def test_a_value_that_is_not_an_expression_is_reported(value: object) -> None:
     issues = Issues()
     assert issues.expression("here", value) is None
     assert len(issues.errors) == 1

@@ -30,7 +30,7 @@ CASES = Path(__file__).parents[2] / "cases"
         ([0.1, 0.2, 0.3, 3.4e38, np.nan], {3.4e38: 1}),
     ],
 )
-def test_a_code_far_from_all_other_values_is_found(
+def test_a_code_far_from_all_other_values_is_reported(
     values: list[float], codes: dict[float, int]
 ) -> None:
     found, others = sentinels(np.array(values))
@@ -53,7 +53,7 @@ def test_a_code_far_from_all_other_values_is_found(
         [-999.0],
     ],
 )
-def test_a_value_within_reach_of_the_others_is_left_alone(values: list[float]) -> None:
+def test_a_value_near_the_others_gets_no_remark(values: list[float]) -> None:
     assert sentinels(np.array(values))[0] == []
 
 
@@ -64,7 +64,7 @@ def test_a_missing_value_written_as_minus_999_is_a_remark_with_its_remedy() -> N
     assert "(0.5 to 10.1); if it means that nothing was measured, leave these fields" in warning
 
 
-def test_inputs_times_and_covariates_are_looked_at_as_well() -> None:
+def test_inputs_times_and_covariates_are_checked_as_well() -> None:
     model = Model(ode={"x": "-k*x*WT + u"}, inputs={"u": "linear"})
     data = {
         "ID": [1, 1, 2, 2],

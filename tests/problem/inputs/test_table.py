@@ -57,7 +57,7 @@ def test_spreadsheets_write_tables_in_many_ways(tmp_path: Path, content: str) ->
     ("cells", "decimal"),
     [("1,5;2,500", True), ("1,500;2,500", False), ("1,5;2.5", False), ("1,5;3", True)],
 )
-def test_commas_are_decimal_where_they_can_be_nothing_else(
+def test_commas_are_decimal_if_no_other_reading_is_possible(
     tmp_path: Path, cells: str, decimal: bool
 ) -> None:
     _, issues = read(tmp_path, f"t;y\n{cells}\n")
@@ -180,7 +180,7 @@ def test_a_mistake_gives_one_message_with_its_place(
     assert message in issues.errors[0]
 
 
-def test_a_column_that_nobody_uses_may_be_text(tmp_path: Path) -> None:
+def test_an_unused_column_may_be_text(tmp_path: Path) -> None:
     found, issues = read(tmp_path, "t,y,note\n0,1,ok\n1,2,\n")
     assert found is not None
     assert issues.errors == []
@@ -209,7 +209,7 @@ def test_any_name_of_a_file_is_a_message(tmp_path: Path, name: str) -> None:
     assert len(issues.errors) == 1
 
 
-def test_a_folder_a_pipe_and_a_loop_of_links_are_no_files(tmp_path: Path) -> None:
+def test_folders_pipes_and_link_loops_are_not_files(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "loop.csv").symlink_to("loop.csv")

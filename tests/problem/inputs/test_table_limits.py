@@ -50,7 +50,7 @@ def test_all_tables_of_a_problem_are_read_up_to_one_size(tmp_path: Path) -> None
     assert "experiment 3: the files up to 'd.csv' have more than 100 MB" in issues.errors[0]
 
 
-def test_a_name_that_the_system_takes_for_none_is_no_mistake_here(tmp_path: Path) -> None:
+def test_a_name_invalid_in_the_system_is_allowed_here(tmp_path: Path) -> None:
     """Reading says what is wrong with it."""
     issues = Issues()
     name = "x" * 5000

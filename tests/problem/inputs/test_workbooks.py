@@ -243,7 +243,7 @@ def test_a_workbook_that_would_fill_the_memory_is_refused(
         ("runs.xlsx", ("runs.xlsx", None)),
     ],
 )
-def test_a_sheet_stands_behind_the_name_of_a_workbook_alone(
+def test_a_sheet_name_may_only_follow_the_name_of_a_workbook(
     name: str, expected: tuple[str, str | None]
 ) -> None:
     assert workbooks.split_name(name) == expected

@@ -21,7 +21,7 @@ SHAPE = 4.0
 TRUE = np.array([0.5, 10.0, FACTOR / SHAPE])
 
 
-def test_the_tables_hold_all_names() -> None:
+def test_the_tables_list_all_names() -> None:
     assert tuple(DISTRIBUTIONS) == get_args(registry.Distribution)
     assert tuple(LOSSES) == get_args(registry.Loss)
 
@@ -46,7 +46,7 @@ def with_weibull(monkeypatch: pytest.MonkeyPatch) -> odefit.Problem:
 
 
 @pytest.mark.slow
-def test_a_row_is_enough_for_a_fit_with_intervals(with_weibull: odefit.Problem) -> None:
+def test_a_pandas_row_suffices_for_a_fit_with_intervals(with_weibull: odefit.Problem) -> None:
     result = odefit.fit(with_weibull, seed=1, jobs=1)  # other processes lack the row
     assert result.status is odefit.Status.CONVERGED
     best = result.best

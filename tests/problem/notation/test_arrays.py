@@ -27,7 +27,7 @@ def texts(table: Any) -> dict[str, str]:
     return {name: expression.text for name, expression in table.items()}
 
 
-def test_a_chain_is_its_equations() -> None:
+def test_a_chain_equals_its_written_equations() -> None:
     model = Model(
         ode={"x[1]": "-k*x[1]", "x[2:n]": "k*(x[i-1] - x[i])"},
         constants={"n": 4},
@@ -42,7 +42,7 @@ def test_a_chain_is_its_equations() -> None:
     assert texts(model.observables) == {"end": "x_4", "total": "(x_1 + x_2 + x_3 + x_4)"}
 
 
-def test_two_indices_make_a_grid() -> None:
+def test_two_indices_span_a_grid() -> None:
     model = Model(ode={"u[0:1, 1:2]": "w*(u[1 - i, j] - u[i, 3 - j])"})
     assert texts(model.ode) == {
         f"u_{i}_{j}": f"w*(u_{1 - i}_{j} - u_{i}_{3 - j})"
@@ -343,7 +343,7 @@ TEXTS = st.text("xyk[]:,()123ij-+*n sumeanmaxf.\x00", max_size=24)
 @pytest.mark.slow
 @given(st.dictionaries(KEYS, TEXTS, max_size=4), st.dictionaries(KEYS, TEXTS, max_size=2))
 @settings(max_examples=300, deadline=None)
-def test_any_keys_and_texts_make_a_model_or_an_input_error(
+def test_any_keys_and_texts_give_a_model_or_an_input_error(
     ode: dict[str, str], definitions: dict[str, str]
 ) -> None:
     try:

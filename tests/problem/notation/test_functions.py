@@ -38,7 +38,7 @@ def test_definitions_refer_to_each_other_in_any_order() -> None:
     assert model.observables["double"].text == "2*(x + 0.5)"
 
 
-def test_an_argument_hides_what_else_has_its_name() -> None:
+def test_an_argument_hides_other_names_like_it() -> None:
     model = Model(
         ode={"x": "f(k, x)"},
         functions={"f(x, k)": "x - k*d + c"},

@@ -256,7 +256,7 @@ def product(*factors: str) -> str:
 
 
 @pytest.mark.slow
-def test_an_enzyme_as_reactions_is_what_sbml_and_equations_say() -> None:
+def test_an_enzyme_as_reactions_agrees_with_sbml_and_equations() -> None:
     pytest.importorskip("libsbml", reason="SBML models need python-libsbml, an extra")
     start = {"E": 1.0, "S": 5.0, "ES": 0.0, "P": 0.0, "D": 0.0}
     values = {"kon": 1.2, "koff": 0.3, "kcat": 0.8, "kd": 0.05}
@@ -427,7 +427,7 @@ def test_any_texts_make_reactions_or_an_input_error(reactions: Any) -> None:
     assert model.ode
 
 
-def test_a_species_that_is_a_parameter_too_is_named() -> None:
+def test_a_species_that_is_also_a_parameter_is_named() -> None:
     with pytest.raises(InputError) as caught:
         Problem(
             Model(reactions={"r": "S -> P, k"}),

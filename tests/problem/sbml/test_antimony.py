@@ -74,7 +74,7 @@ def test_the_last_of_several_models_is_read_and_one_without_a_name_is_a_model() 
     assert read_antimony("A -> ; k*A; A = 1; k = 1").name == "model"
 
 
-def test_a_model_alone_has_the_equations() -> None:
+def test_a_model_without_data_is_read_from_antimony() -> None:
     model = odefit.Model.from_antimony("A -> ; k*A; A = 1; k = 1; c = 2", parameters=["k"])
     assert model.states == ("A",)
     assert model.parameters == {"k"}
@@ -135,7 +135,7 @@ def test_an_import_cannot_be_hidden_behind_quotes_or_line_ends(
 @pytest.mark.parametrize(
     "text", ["x' = -é*x; x = 1", "µ' = -µ; é", "x' = -x\u2212; x = 1", "ℵ = \u0301;"]
 )
-def test_characters_that_antimony_does_not_know_are_refused(text: str) -> None:
+def test_characters_outside_antimony_are_refused(text: str) -> None:
     with pytest.raises(odefit.InputError, match="Antimony text: "):
         read_antimony(text)
 

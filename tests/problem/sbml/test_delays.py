@@ -63,7 +63,7 @@ def test_delays_of_delayed_states_add_up() -> None:
     assert found["z"] == pytest.approx(2 * np.minimum(BEFORE, 0.5) + 2 * (1 - np.exp(-after)))
 
 
-def test_an_initial_value_that_is_a_function_of_the_time_is_the_past_of_a_state() -> None:
+def test_an_initial_value_as_a_function_of_time_is_the_history_of_a_state() -> None:
     given = model(delayed("x"), more=listed("InitialAssignments", starting("x", "2 + 4*time")))
     past = np.where(TIMES < 1.0, 2 + 4 * (TIMES - 1.0), 2 * np.exp(-BEFORE))
     assert simulated(given)["z"] == pytest.approx(past)

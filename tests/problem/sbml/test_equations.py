@@ -213,7 +213,7 @@ def test_an_equation_is_solved_from_the_value_of_the_file(value: float | None, r
     assert simulated(text, [0.0, 1.0])["x"][1] == pytest.approx(after, rel=1e-6)
 
 
-def test_a_parameter_without_a_value_that_an_algebraic_rule_determines_is_no_unknown() -> None:
+def test_a_parameter_that_an_algebraic_rule_determines_is_not_an_unknown() -> None:
     text = sbml(
         listed("Parameters", parameter("k", 0.5), parameter("x", 1.0, False),
                parameter("q", None, False))

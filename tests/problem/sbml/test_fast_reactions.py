@@ -73,9 +73,7 @@ def test_another_fast_reaction_is_an_equation() -> None:
     assert found["C"] == pytest.approx(extent)
 
 
-def test_an_event_that_changes_a_species_of_a_fast_reaction_leaves_the_others_what_they_are() -> (
-    None
-):
+def test_an_event_on_one_species_of_a_fast_reaction_leaves_the_others() -> None:
     text = document(
         reaction("f", "A", "B", "c*(kf*A - kr*B)", fast=True),
         more=listed("Events", event("e", "time >= 1", {"A": "8"})),

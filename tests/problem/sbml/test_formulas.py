@@ -23,7 +23,7 @@ def test_the_conformity_suite_has_the_same_values(formula: str, value: float) ->
     assert parse(formula_text(formula)).constant == pytest.approx(value, rel=1e-14, abs=1e-15)
 
 
-def test_values_that_are_not_finite_are_refused_and_nothing_else() -> None:
+def test_only_nonfinite_values_are_refused() -> None:
     others = [e for e, v in CASES if v in {"inf", "-inf"}]
     assert len(others) + len(FINITE) == len(CASES) - 1  # one case is symbolic
     for formula in others:
@@ -85,6 +85,6 @@ def test_a_sum_of_thousands_of_terms_is_not_nested() -> None:
         ("x + " * 200 + "(" * 200 + "x", "nested too deeply"),
     ],
 )
-def test_text_that_is_no_formula_is_refused_with_its_place(formula: str, message: str) -> None:
+def test_text_that_is_not_a_formula_is_refused_with_its_place(formula: str, message: str) -> None:
     with pytest.raises(ExpressionError, match=message):
         formula_text(formula)

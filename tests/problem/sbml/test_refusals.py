@@ -145,7 +145,7 @@ def test_everything_is_reported_at_once() -> None:
     assert len(caught.value.messages) == 2
 
 
-def test_a_level_2_event_with_a_delay_of_nothing_is_none() -> None:
+def test_a_level_2_event_with_an_empty_delay_has_no_delay() -> None:
     text = events(event("e", "time > 1", {"y": "2"}, more=f"<delay>{math('0')}</delay>"))
     assert read_sbml(text).events[0].assign == {"y": "2"}
 
@@ -217,7 +217,7 @@ def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_attributes_of_numbers_that_nobody_reads_are_refused(attribute: str, message: str) -> None:
+def test_unused_attributes_of_numbers_are_refused(attribute: str, message: str) -> None:
     text = rules(rule("rate", "y", "2*k"))
     assert "<cn" in text
     assert read_sbml(text).states["y"] == "2*k"

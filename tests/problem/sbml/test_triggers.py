@@ -38,7 +38,7 @@ def grown(*events: str, initial: float = 1.0) -> list[float]:
     return list(found.states["x"])
 
 
-def test_an_event_at_a_time_that_a_comparison_tells() -> None:
+def test_an_event_may_happen_at_the_time_of_a_comparison() -> None:
     assert grown(event("e", "time >= 1", {"x": "10*x"})) == pytest.approx([1.0, 1.5, 20.5, 21.5])
 
 
@@ -136,7 +136,7 @@ def test_elements_without_formula_are_left_out_and_reported() -> None:
     assert sum("has no formula" in s or "has no trigger" in s for s in model.translated) == 4
 
 
-def test_an_event_cannot_depend_on_what_only_an_equation_determines() -> None:
+def test_an_event_cannot_depend_on_an_algebraic_variable() -> None:
     text = sbml(
         listed("Parameters", parameter("x", 0.0, False), parameter("y", 0.0, False))
         + listed("Rules", rule("rate", "x", "1"), rule("algebraic", "", "y^3 + y - x"))

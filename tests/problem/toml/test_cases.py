@@ -12,7 +12,7 @@ from odefit.problem import InputError, load
 CASES = Path(__file__).parents[2] / "cases"
 
 
-def test_a_value_below_a_limit_names_what_stands_for_it() -> None:
+def test_a_value_below_a_limit_names_its_replacement() -> None:
     """The case below-detection-hint."""
     with pytest.raises(InputError) as caught:
         load(CASES / "below-detection-hint" / "lod.toml")

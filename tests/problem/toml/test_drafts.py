@@ -133,7 +133,7 @@ def test_subjects_without_doses_begin_where_each_begins(tmp_path: Path) -> None:
     ],
     ids=range(5),
 )
-def test_it_fits_as_it_stands(tmp_path: Path, table: str) -> None:
+def test_a_draft_can_be_fitted_as_it_is(tmp_path: Path, table: str) -> None:
     _, problem, _ = written(tmp_path, table)
     result = odefit.fit(problem, odefit.MultiStart(starts=3), seed=1, jobs=1)
     assert result.status == odefit.Status.CONVERGED
@@ -183,7 +183,7 @@ def test_runs_below_each_other_become_experiments(tmp_path: Path) -> None:
     assert "by" not in written(tmp_path, "t,x,u\n" + lines)[0]["experiment"][0]
 
 
-def test_a_temperature_is_no_time_and_the_column_run_tells_runs_apart() -> None:
+def test_a_temperature_is_not_a_time_and_a_column_run_separates_runs() -> None:
     """The case new-takes-temperature-for-time."""
     folder = Path(__file__).parents[2] / "cases" / "new-takes-temperature-for-time"
     made = draft(folder / "hplc.csv", folder, "hplc")
@@ -212,7 +212,7 @@ def test_the_name_that_says_time_best_has_the_times(names: list[str], time: str)
     assert min(names, key=lambda n: (rank_as_time(n) is None, rank_as_time(n) or 0)) == time
 
 
-def test_a_second_column_of_times_is_no_measurement(tmp_path: Path) -> None:
+def test_a_second_column_of_times_is_not_a_measurement(tmp_path: Path) -> None:
     lines = "".join(f"{t / 60},{t},{decay(t)}\n" for t in TIMES)
     table, _, remarks = written(tmp_path, "Time (h),Time (min),x\n" + lines)
     assert list(table["observables"]) == ["x"]
@@ -251,7 +251,7 @@ def test_dates_are_the_times_of_a_first_problem() -> None:
     assert (table["time_unit"], table["experiment"][0]["time"]) == ("d", "date")
 
 
-def test_one_value_a_row_with_its_quantity_is_a_long_table(tmp_path: Path) -> None:
+def test_a_long_table_has_one_value_and_its_quantity_per_row(tmp_path: Path) -> None:
     lines = "".join(f"{t},x,{decay(t)}\n{t},y,{np.sin(t):.3f}\n" for t in TIMES)
     table, problem, remarks = written(tmp_path, "t,variable,value\n" + lines)
     assert table["experiment"][0]["columns"] == {"DV": "value", "DVID": "variable"}

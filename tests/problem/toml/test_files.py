@@ -82,7 +82,7 @@ def test_invalid_toml_is_reported_with_its_place(
         ("fit.json", '{"format": 1}', r"is this a result\? Name its problem file, with --start"),
     ],
 )
-def test_a_file_that_is_no_problem_file_is_asked_about(
+def test_a_file_that_is_not_a_problem_file_is_asked_about(
     tmp_path: Path, name: str, text: str, hint: str
 ) -> None:
     (tmp_path / name).write_text(text)

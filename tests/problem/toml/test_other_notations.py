@@ -365,7 +365,7 @@ def test_noise_in_the_words_of_others_is_reported_whole(
         ),
     ],
 )
-def test_a_habit_of_others_is_one_mistake_and_its_remedy_is_right(
+def test_habits_from_other_programs_give_one_message_with_a_valid_remedy(
     part: str, wrong: str, message: str, right: str, tmp_path: Path
 ) -> None:
     messages = told(tmp_path, **{part: wrong})

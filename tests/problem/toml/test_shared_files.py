@@ -39,7 +39,7 @@ def test_other_columns_of_one_file_are_other_measurements(tmp_path: Path) -> Non
     assert not any("counts twice" in w for w in told)
 
 
-def test_the_time_that_is_the_only_one_of_all_values_is_no_t0(tmp_path: Path) -> None:
+def test_the_only_time_of_all_values_is_not_t0(tmp_path: Path) -> None:
     """The case one-point-no-t0."""
     data = "data = { t = [2.0], x = [3.7] }"
     with pytest.raises(InputError) as caught:

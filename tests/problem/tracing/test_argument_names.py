@@ -41,7 +41,7 @@ def as_dict(t: float, S: float, I: float, beta: float, gamma: float) -> Any:  # 
 
 
 @pytest.mark.parametrize("function", [apart, unpacked, both_unpacked, by_key, as_dict])
-def test_a_function_tells_the_names_itself(function: Any) -> None:
+def test_names_come_from_the_signature_of_a_function(function: Any) -> None:
     model = Model.from_function(function)
     assert {k: str(e) for k, e in model.ode.items()} == {
         "S": "-beta*S*I",

@@ -147,7 +147,7 @@ def test_functions_of_numpy_have_the_same_values(function: Callable[..., Any]) -
         np.testing.assert_allclose(model.rhs(values, NUMPY), expected, rtol=1e-12, atol=1e-13)
 
 
-def test_a_traced_function_is_simulated_as_scipy_simulates_it() -> None:
+def test_a_traced_function_is_simulated_as_by_scipy() -> None:
     model = Model.from_function(selected, ["A", "B", "C"], ["k"])
     times = np.linspace(0.0, 3.0, 7)
     problem = Problem(
@@ -290,7 +290,7 @@ def test_unreadable_code_is_refused_with_its_line(
     assert f"({line}): {message}" in found
 
 
-def test_a_function_that_draws_random_numbers_is_found_out() -> None:
+def test_a_function_that_draws_random_numbers_is_detected() -> None:
     def noisy(t: float, x: Any, k: float) -> Any:
         return -k * x + random.random()
 
@@ -298,7 +298,7 @@ def test_a_function_that_draws_random_numbers_is_found_out() -> None:
         Model.from_function(noisy, ["x"], ["k"])
 
 
-def test_a_function_that_remembers_is_found_out() -> None:
+def test_a_function_with_a_memory_is_detected() -> None:
     calls = []
 
     def counting(t: float, x: Any, k: float) -> Any:

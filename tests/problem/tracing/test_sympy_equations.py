@@ -117,7 +117,7 @@ def test_deep_nesting_is_refused_for_every_kind_of_expression(
 
 
 @pytest.mark.slow
-def test_sympy_is_not_imported_unless_it_is_given() -> None:
+def test_sympy_is_not_imported_without_a_sympy_expression() -> None:
     code = (
         "import sys, odefit; odefit.Model(ode={'x': '-k*x'}); "
         "odefit.Model.from_function(lambda t, x, k: [-k*x[0]], ['x'], ['k']); "

@@ -140,7 +140,7 @@ def test_written_problems_keep_their_functions() -> None:
     assert again.priors == p.priors
 
 
-def test_fields_given_for_a_coefficient_are_kept() -> None:
+def test_given_fields_of_a_coefficient_are_kept() -> None:
     p = problem({"estimate": "linear", "knots": 3}, parameters={"u_2": {"fixed": 1.5}})
     assert p.keys == ("u_1", "u_3")
 
@@ -167,7 +167,7 @@ def test_mistakes_are_reported_with_a_remedy(table: dict[str, Any], words: str) 
     assert "[inputs] u" in str(told.value)
 
 
-def test_a_description_names_the_function_in_place_of_its_pieces() -> None:
+def test_a_description_names_the_function_instead_of_its_pieces() -> None:
     table = {"estimate": "spline", "knots": 5, "of": "x", "range": [0.0, 2.0]}
     model = odefit.Model(ode={"x": "-f*x"}, observables={"y": "x"}, inputs={"f": table})
     data = {"t": [0.0, 1.0, 2.0], "y": [1.0, 0.6, 0.4]}
@@ -178,7 +178,7 @@ def test_a_description_names_the_function_in_place_of_its_pieces() -> None:
     assert special_words(problem, problem.experiments[0], PLAIN) == []
 
 
-def test_a_function_that_nobody_measures_has_no_prediction_band() -> None:
+def test_an_unmeasured_function_has_no_prediction_band() -> None:
     table = {"estimate": "linear", "knots": [0.0, 2.0], "guess": 0.5}
     model = odefit.Model(ode={"x": "-f*x"}, observables={"y": "x"}, inputs={"f": table})
     data = {"t": [0.0, 0.5, 1.0, 1.5, 2.0], "y": [1.0, 0.8, 0.62, 0.5, 0.41]}

@@ -30,7 +30,7 @@ def run(name: str = "a", *events: Event, **more: Any) -> Experiment:
     return Experiment(name, DATA, events=events, **more)
 
 
-def test_problems_without_such_features_have_none() -> None:
+def test_problems_without_narrow_features_have_no_stops() -> None:
     assert integrated_features(problem(run("a", Event((1.0,), {"x": "2*x"})))) == ()
 
 
@@ -50,7 +50,7 @@ def test_each_feature_is_named_with_its_experiments() -> None:
     )
 
 
-def test_events_that_are_measured_after_where_nothing_is_measured_are_no_feature() -> None:
+def test_events_without_later_measurements_are_not_a_feature() -> None:
     between = Event((1.5,), {"x": "2*x"}, measured="after")
     assert integrated_features(problem(run("a", between))) == ()
     at_data = problem(run("a", Event((1.0,), {"x": "2*x"}, measured="after")))

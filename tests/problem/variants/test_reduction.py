@@ -129,5 +129,5 @@ def test_correlated_noise_keeps_each_series() -> None:
     assert len(smaller.problem.conditions) == 2
 
 
-def test_a_problem_of_which_all_is_needed_is_not_reduced() -> None:
+def test_a_problem_without_idle_states_is_not_reduced() -> None:
     assert reduced(problem(ode={"a": "-k1*a", "b": "k1*a - k2*b"})) is None

@@ -106,7 +106,7 @@ def test_the_exponential_of_a_logarithm_is_a_separate_quantity(
 
 
 @pytest.mark.parametrize("text", ["exp(a*l)", "exp(-300*l)", "2^l", "exp(l/a)", "exp(l + t)"])
-def test_other_arguments_are_no_logarithms(text: str) -> None:
+def test_other_arguments_are_not_logarithms(text: str) -> None:
     algebra = SizeAlgebra({})
     values = {name: algebra.name(f"parameter {name}") for name in "al"}
     parse(text).evaluate({**values, "t": algebra.name("time t")}, algebra)

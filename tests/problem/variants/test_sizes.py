@@ -68,7 +68,7 @@ def test_a_rate_constant_of_second_order_is_a_rate_over_the_size_of_the_state() 
     assert found.time_exponent == pytest.approx(-1.0)
 
 
-def test_an_event_tells_the_size_of_a_state_that_is_not_measured() -> None:
+def test_an_event_gives_the_size_of_an_unmeasured_state() -> None:
     given = Problem(
         Model(ode={"gut": "-ka*gut", "x": "ka*gut/V - ke*x"}, observables={"c": "x"}),
         parameters={"ka": {}, "V": {}, "ke": {}},
@@ -93,7 +93,7 @@ def test_an_exponent_is_near_one_whatever_the_time_scale() -> None:
     assert found.high == pytest.approx(10.0)
 
 
-def test_close_bounds_of_an_initial_value_tell_the_sizes_of_parameters() -> None:
+def test_close_bounds_of_an_initial_value_give_the_sizes_of_parameters() -> None:
     given = Problem(
         Model(ode={"x": "-k*x*y", "y": "-g*y"}, observables={"obs": "x"}),
         {"t": [0.0, 1.0, 2.0], "obs": [1.0, 0.5, 0.3]},

@@ -114,7 +114,7 @@ def arrhenius(**parameters: dict[str, float]) -> Problem:
 
 
 @pytest.mark.parametrize("top", [300.0, math.inf])
-def test_an_energy_is_uniform_and_its_prefactor_gives_a_rate_that_the_data_can_show(
+def test_an_energy_is_uniform_and_its_prefactor_gives_an_observable_rate(
     top: float,
 ) -> None:
     problem = arrhenius(A={"lower": 0.0, "upper": 1e20}, E={"lower": 0.0, "upper": top})
@@ -245,7 +245,7 @@ def test_the_logarithm_of_a_prefactor_follows_the_energy(rate: str, unit: float)
         assert np.ptp(values) < 8.0
 
 
-def test_an_exponent_of_either_sign_is_looked_for_on_both_sides_of_zero() -> None:
+def test_an_exponent_of_either_sign_is_sought_on_both_sides_of_zero() -> None:
     problem = Problem(
         Model(ode={"y": "-a*exp(-b*T)*y"}, constants={"T": 100.0}),
         {"t": [0.0, 10.0, 20.0], "y": [1.0, 0.7, 0.5]},
@@ -314,7 +314,7 @@ def test_a_width_is_neither_narrower_than_half_the_gap_nor_wider_than_twice_the_
 
 
 @pytest.mark.parametrize("rate", ["-k*x*(t + b)", "-k*x - b*t", "-k*x*(2*t - b^2)"])
-def test_other_unknowns_beside_the_time_are_no_times(rate: str) -> None:
+def test_unknowns_not_added_to_the_time_are_not_times(rate: str) -> None:
     data = {"t": [0.0, 1.0, 9.0], "x": [1.0, 0.9, 0.1]}
     problem = Problem(Model(ode={"x": rate}), data, {"k": {}, "b": {}}, {"x": 1.0})
     assert ranges(problem)[1] != Range(0.0, 9.0, False)

@@ -38,7 +38,7 @@ def test_a_series_keeps_as_many_values_as_it_has_turns() -> None:
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-3, 1e-2, 0.1])
-def test_the_values_that_are_kept_tell_the_others(noise: float) -> None:
+def test_the_remaining_values_determine_the_others(noise: float) -> None:
     """The exact solution between them is within the error that is allowed, and the noise."""
     series = with_values_by_variation(oscillation(15, noise)).conditions[0]
     assert LEAST_VALUES <= len(series.times) < 1000

@@ -197,7 +197,7 @@ def test_missing_numbers_have_their_reason_beside_them() -> None:
         assert reason in text
 
 
-def test_settings_tell_how_to_repeat_it() -> None:
+def test_a_report_has_the_settings_that_repeat_the_fit() -> None:
     text = words(page_of("routed"))
     for piece in ("Seed 20240601", "Version of odefit 0.1.0", "2025-01-31", "Wall time 3.2 s"):
         assert piece in text

@@ -56,7 +56,7 @@ def test_python_computes_what_odefit_computes(text: str) -> None:
         (MATLAB, "-a^(2) + b^a - max(max(a, b), 2.0)/(a - (b - 1.0))"),
     ],
 )
-def test_a_text_in_each_language(language: object, text: str) -> None:
+def test_an_expression_is_written_in_each_language(language: object, text: str) -> None:
     expression = parse("-a^2 + b^a - max(a, b, 2)/(a - (b - 1))")
     assert written(expression, language, {"a": "a", "b": "b"}) == text  # type: ignore[arg-type]
 

@@ -197,7 +197,7 @@ def test_a_name_that_a_language_cannot_use_is_refused(
         write_program(problem, vector_of(problem), tmp_path / name)
 
 
-def test_events_that_have_to_be_looked_for_are_refused(tmp_path: Path) -> None:
+def test_events_that_need_location_are_refused(tmp_path: Path) -> None:
     problem = odefit.Problem(
         odefit.Model(ode={"x": "-k*x"}),
         parameters={"k": {"guess": 1.0}},

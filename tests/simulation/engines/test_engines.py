@@ -109,7 +109,7 @@ def test_an_evaluation_does_not_depend_on_what_came_before() -> None:
     assert again.choice == first.choice == UNDECIDED
 
 
-def test_a_choice_that_is_passed_on_spares_the_comparison() -> None:
+def test_a_given_engine_choice_saves_the_comparison() -> None:
     forward = ForwardMap(relaxation())
     vector = np.array([1e7])
     first = evaluated(forward, vector)
@@ -149,7 +149,7 @@ def test_a_long_problem_is_not_taken_for_a_stiff_one() -> None:
 
 
 @pytest.mark.parametrize(("steps", "calls"), [(None, 2), (50_000, 1)])
-def test_a_search_takes_the_implicit_engine_at_its_word_where_a_solution_grows_without_bound(
+def test_a_search_trusts_the_implicit_engine_on_unbounded_growth(
     steps: int | None, calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The Taylor method would come near the pole in ever smaller steps."""

@@ -98,7 +98,7 @@ def exact(pulse: Callable[[float], float], centre: float) -> Array:
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "bdf", "casadi", "heyoka", "runge-kutta"])
 @pytest.mark.parametrize("name", FEATURES)
-def test_a_feature_of_time_is_seen_by_each_engine(name: str, engine: EngineName) -> None:
+def test_each_engine_resolves_a_short_feature_in_time(name: str, engine: EngineName) -> None:
     text, pulse, centre = FEATURES[name]
     if engine == "heyoka":
         pytest.importorskip("heyoka")
@@ -165,7 +165,7 @@ def field_of(rhs: str, **unknowns: float) -> VectorField:
     return VectorField.of(made.model, made.conditions)
 
 
-def test_nothing_is_watched_where_nothing_can_be_flat() -> None:
+def test_functions_that_cannot_be_flat_are_not_watched() -> None:
     assert NarrowFeatures.of(field_of("-k*x/(m + x) + sin(t)*x^2", k=1.0, m=1.0)) is None
 
 

@@ -43,7 +43,7 @@ def test_standard_deviations_of_the_data_count() -> None:
     assert finest_noise(problem(None, x_sd=[1.0, 0.1, 1e-6])) == pytest.approx(1e-8)
 
 
-def test_the_unit_does_not_count() -> None:
+def test_the_unit_of_an_answer_does_not_matter() -> None:
     found = problem({"relative": 0.05})
     scaled = pd.DataFrame({"t": [0.0, 1.0, 2.0], "x": np.array([100.0, 1.0, 0.01]) * 1e-12})
     other = odefit.Problem(

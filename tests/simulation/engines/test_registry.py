@@ -38,11 +38,11 @@ def field(rate: str = "-k*x", algebraic: bool = False, states: int = 1) -> Vecto
     return VectorField.of(problem.model, problem.conditions)
 
 
-def test_every_name_has_a_row() -> None:
+def test_every_engine_has_a_row() -> None:
     assert {"auto", *ENGINES} == set(get_args(EngineName))
 
 
-def test_where_the_usual_engines_fail_the_fast_ones_are_tried_first() -> None:
+def test_fast_engines_are_tried_first_after_a_failure() -> None:
     assert [(*request, steps) for request, steps in rescue_engines()] == [
         ("bdf", None, None),
         ("heyoka", None, None),

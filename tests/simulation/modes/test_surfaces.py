@@ -34,7 +34,7 @@ def test_comparisons_of_the_same_two_sides_share_a_surface() -> None:
     assert [q.text for q in of.quantities] == ["x - c", "y"]
 
 
-def test_kinks_and_what_time_or_parameters_decide_make_no_surface() -> None:
+def test_kinks_and_conditions_without_states_make_no_surface() -> None:
     assert surfaces(x="abs(x) + max(x, 1) + if(t > c, 1, 2) + if(c > 2, 1, 2)") is None
 
 

@@ -167,7 +167,7 @@ def test_two_blocks_that_rest_at_once_are_two_sliding_surfaces() -> None:
     assert np.abs(states[:, 3]).max() > 0.1
 
 
-def test_a_kick_sets_a_resting_block_in_motion() -> None:
+def test_an_impulse_sets_a_resting_block_in_motion() -> None:
     times = np.array([3.0, 4.5, 9.0])
     kick = Event((), {"v": "v + 0.5"}, when="x2 > 4")
     equations = {"x": "v", "v": "-F*sign(v)", "x2": "1"}

@@ -145,7 +145,7 @@ def test_equations_that_do_not_determine_their_variable_are_a_failure_in_words()
     assert "algebraic" in found.reason
 
 
-def test_a_guess_where_the_equation_is_flat_is_no_solution() -> None:
+def test_a_guess_where_the_equation_is_flat_is_not_a_solution() -> None:
     """At z = 0 the slope of z^2 vanishes: not to move is not to have arrived."""
     problem = torricelli(0.0)
     found = integrated(ForwardMap(problem), problem.vector({"k": 0.5, "x": 4.0}))

@@ -230,7 +230,7 @@ def test_a_state_that_runs_empty_is_integrated_with_its_sensitivities(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["the power is unknown", "as much is withdrawn as there is"])
 @pytest.mark.parametrize(("engine", "near"), [("casadi", 2e-8), ("local-linearization", 3e-6)])
-def test_other_engines_see_the_same(name: str, engine: str, near: float) -> None:
+def test_other_engines_find_the_same(name: str, engine: str, near: float) -> None:
     given, exact, at = EMPTYING[name]
     if engine == "casadi":
         pytest.importorskip("casadi")
@@ -316,7 +316,7 @@ def test_a_flow_under_a_root_changes_its_direction(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["auto", "bdf", "casadi"])
-def test_a_model_that_ends_at_an_edge_says_where_and_what_to_write(engine: str) -> None:
+def test_a_model_that_leaves_its_domain_says_where_and_how_to_mend_it(engine: str) -> None:
     """b = 0.3 t rises to a, of which then nothing flows to it any more."""
     if engine == "casadi":
         pytest.importorskip("casadi")
@@ -329,7 +329,7 @@ def test_a_model_that_ends_at_an_edge_says_where_and_what_to_write(engine: str) 
     assert "sign(a - b)*" in found.reason
 
 
-def test_the_steady_state_after_a_tank_is_empty_is_empty() -> None:
+def test_a_tank_that_runs_empty_has_an_empty_steady_state() -> None:
     """y' = k sqrt(h) - y/2 comes to rest at 0, too."""
     model = Model(ode={"h": "-k*sqrt(h)", "y": "k*sqrt(h) - 0.5*y"})
     times = np.array([0.0, 1.0, 5.0, np.inf])
@@ -371,7 +371,7 @@ def test_two_tanks_run_empty_at_nearly_the_same_time(drain: float) -> None:
 
 
 @pytest.mark.parametrize("engine", ["auto", "bdf"])
-def test_a_clock_that_counts_from_1970_does_not_matter(engine: str) -> None:
+def test_a_clock_that_counts_from_1970_has_no_effect(engine: str) -> None:
     """Times near 1.7e9 have a spacing of 2e-7; r = sqrt(1 - 2 D t) ends with infinite speed."""
     start = 1.7e9
     model = Model(ode={"r": "-D/r"})

@@ -58,7 +58,7 @@ def test_a_state_that_rests_at_zero_stays_there(engine: str, rate: str) -> None:
     assert not by[:, 1].any()
 
 
-def test_states_rest_that_only_feed_each_other() -> None:
+def test_states_that_only_feed_each_other_rest() -> None:
     """Neither y nor z moves the other as long as both are zero; y alone would move z."""
     ode = {"y": "k*sqrt(z) - y", "z": "p*y^0.5 - z"}
     for start in (0.0, 1.0):
@@ -99,7 +99,7 @@ def test_an_initial_value_that_is_estimated_does_not_rest() -> None:
     assert courses[0].sensitivities[:, 1, 0] == pytest.approx(np.exp(-TIMES), rel=1e-6)
 
 
-def test_a_fit_with_nothing_there_in_one_experiment_is_right() -> None:
+def test_a_fit_with_no_substance_in_one_experiment_is_right() -> None:
     """In the first experiment nothing moves; the second is z = (1 - p t/2)^2."""
     times = np.linspace(0.0, 1.0, 8)
     p = 0.9
@@ -169,7 +169,7 @@ def tank(rate: str, **more: str) -> Problem:
 @pytest.mark.parametrize("engine", ["auto", "heyoka", "bdf"])
 @pytest.mark.parametrize("power", [0.5, 1 / 3, 0.75, 1.5])
 @pytest.mark.parametrize("unit", [1.0, 1e6, 1e-9])
-def test_a_power_of_what_begins_at_zero_is_integrated(
+def test_a_power_of_a_state_that_begins_at_zero_is_integrated(
     engine: str, power: float, unit: float
 ) -> None:
     """R' = a C^p with C = k t gives R = a k^p t^(p + 1)/(p + 1), and its derivatives."""
@@ -359,7 +359,7 @@ def test_an_input_that_begins_at_zero_may_have_an_unknown_exponent(
 
 
 @pytest.mark.parametrize("b", [0.6, 1.0, 1.2, 1.4, 2.4])
-def test_a_release_after_an_unknown_lag_begins_in_any_power(b: float) -> None:
+def test_a_release_after_an_unknown_lag_may_begin_with_any_power(b: float) -> None:
     """A rate that is rounding just after the lag does not set the size of the state."""
     forward = released("if(t > s, 1 - exp(-((t - s)/2)^b), 0)*most - m")
     at = {"b": b, "s": 0.3, "most": 95.0}
@@ -386,7 +386,7 @@ def test_a_pole_at_the_start_is_not_taken_for_a_large_number(rate: str, engine: 
     assert "the right-hand side of y is not finite at t = 0" in str(found)
 
 
-def test_rounding_beside_a_root_of_the_time_is_no_infinite_rate() -> None:
+def test_rounding_at_a_root_of_time_is_not_an_infinite_rate() -> None:
     """(s + t) - s - t is 2e-16 after a quarter of the first step, and 4e-17 at its end."""
     times = np.array([5e-3, 0.1, 1.0, 4.0])
     names: dict[str, dict[str, float]] = {"b": {}, "s": {}}

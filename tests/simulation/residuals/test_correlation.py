@@ -121,7 +121,7 @@ def test_the_information_is_fishers(noise: dict[str, Any]) -> None:
     log_time=st.floats(-3, 4),
     sd=st.floats(0.01, 10),
 )
-def test_all_times_have_that_likelihood(times: list[int], log_time: float, sd: float) -> None:
+def test_the_likelihood_holds_at_all_times(times: list[int], log_time: float, sd: float) -> None:
     noise = {"sd": sd, "correlation": "ou", "correlation_time": math.exp(log_time)}
     problem = problem_of(noise, np.array([*times, 1.5], dtype=float))
     series = problem.conditions[0].series["y"]

@@ -70,7 +70,7 @@ def test_a_root_at_zero_does_not_spoil_unknowns_without_influence() -> None:
 
 
 @pytest.mark.parametrize("only", [{"ratio"}, {"plain", "scale"}, set()])
-def test_observables_may_be_chosen(only: set[str]) -> None:
+def test_observables_can_be_selected(only: set[str]) -> None:
     found, every = at(VECTOR, only), at(VECTOR)
     assert found.keys() == only
     for name in only:

@@ -307,7 +307,7 @@ def test_a_fading_drive_leaves_a_steady_state() -> None:
         ({"x": "-k*x", "y": "x - 0.1*k"}, {"x": 1.0, "y": 1.0}, "y still changes"),
     ],
 )  # fmt: skip
-def test_where_there_is_no_steady_state_a_sentence_says_so(
+def test_a_missing_steady_state_is_reported(
     ode: dict[str, str], initial: dict[str, float], reason: str
 ) -> None:
     found = ForwardMap(problem(ode, ["k"], initial)).evaluate(np.array([1.0]))

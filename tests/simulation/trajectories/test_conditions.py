@@ -151,7 +151,7 @@ def test_the_jacobian_of_shared_segments_is_that_of_the_residuals() -> None:
     assert evaluated(forward, vector).jacobian == pytest.approx(expected, rel=1e-6, abs=1e-8)
 
 
-def test_a_dose_by_doses_is_exact() -> None:
+def test_separate_doses_of_conditions_are_exact() -> None:
     """x' = -k x from x0, with a dose of its own for each condition at t = 1."""
     doses = [0.0, 0.5, 2.0]
     whole = Problem(
@@ -240,7 +240,7 @@ def test_an_input_that_is_observed_alone_parts_no_conditions(integrations: list[
 
 
 @pytest.mark.parametrize("name", ["linear algebra", "nonlinear algebra", "kinks"])
-def test_any_equations_are_shared(name: str, integrations: list[int]) -> None:
+def test_equations_of_any_kind_are_shared(name: str, integrations: list[int]) -> None:
     plain, vector = ZOO[name]()
     data = plain.experiments[0].data
     state = next(iter(plain.model.ode))
@@ -397,7 +397,7 @@ def test_the_first_unit_finds_the_engine_that_all_others_begin_with(
     assert len(integrations) == 2 * 4
 
 
-def test_each_condition_goes_on_with_the_engine_that_serves_it() -> None:
+def test_each_condition_continues_with_its_best_engine() -> None:
     whole = decays([1.0, 1e5, 2.0])
     vector, forward = np.array([1.0, 0.5, 1.2]), ForwardMap(whole)
     found = evaluated(forward, vector)

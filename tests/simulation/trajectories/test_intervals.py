@@ -173,7 +173,7 @@ def alone(forward: ForwardMap, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["henon-heiles", "fitzhugh-nagumo", "seasonal-lotka-volterra"])
-def test_all_at_once_equals_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_at_once_equals_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = library.load(name)
     reference = library.reference(name)
     vector = problem.vector({**reference.parameters, **reference.initial})
@@ -193,7 +193,7 @@ def test_all_at_once_equals_one_by_one(name: str, monkeypatch: pytest.MonkeyPatc
         assert one == pytest.approx(other, rel=1e-8, abs=1e-8 * np.abs(other).max())
 
 
-def test_stiff_intervals_go_to_the_implicit_engine_one_by_one() -> None:
+def test_stiff_intervals_are_integrated_by_the_implicit_engine() -> None:
     problem = Problem(
         Model(ode={"x": "-k*(x - cos(t))", "y": "x - y"}),
         {"t": np.linspace(0.0, 5.0, 6), "y": np.ones(6)},
@@ -256,7 +256,7 @@ def test_a_node_at_the_last_measurement_is_that_measurement() -> None:
     assert solution.trajectory.sensitivities[2, 0] == pytest.approx([0, 0, 1])
 
 
-def test_intervals_without_measurements_and_a_start_before_all_data() -> None:
+def test_intervals_may_lack_measurements_and_precede_all_data() -> None:
     times = np.array([3.0, 8.0])
     _, pieces = decay_on(times, np.array([-1.0, 0.0, 1.0, 2.0, 5.0, 6.0]), t0=-1.0)
     nodes = np.arange(2.0, 7.0)[:, None]
@@ -269,7 +269,7 @@ def test_intervals_without_measurements_and_a_start_before_all_data() -> None:
     )
 
 
-def test_nodes_a_rounding_error_beside_the_data_are_no_trouble() -> None:
+def test_nodes_a_rounding_error_beside_the_data_are_allowed() -> None:
     times = np.array([0.0, 0.1, 0.3, 0.4])
     _, pieces = decay_on(times, np.array([0.0, 0.1 + 1e-17, 0.1 + 0.2]))
     solution = pieces(np.array([0.5, 1.0]), np.exp(-0.5 * np.array([[0.1], [0.3]])))
@@ -277,7 +277,7 @@ def test_nodes_a_rounding_error_beside_the_data_are_no_trouble() -> None:
     assert solution.trajectory.states[:, 0] == pytest.approx(np.exp(-0.5 * times))
 
 
-def test_two_nodes_next_to_each_other_as_numbers() -> None:
+def test_two_nodes_may_be_adjacent_floats() -> None:
     cut = np.nextafter(1.0, 2.0)
     _, pieces = decay_on(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, cut]))
     solution = pieces(np.array([0.5, 1.0]), np.array([[0.7], [0.9]]))
@@ -329,7 +329,7 @@ def through_nodes() -> tuple[Problem, Nodes]:
     return problem, Nodes((np.array([0.0, 1.0, 2.5]),), (np.array([[9.0], [10.0], [30.0]]),))
 
 
-def test_a_trajectory_through_nodes_begins_anew_at_each() -> None:
+def test_a_trajectory_through_nodes_restarts_at_each() -> None:
     problem, nodes = through_nodes()
     vector = np.array([0.5, 4.0])
     forward = ForwardMap(problem, nodes=nodes)
@@ -344,7 +344,7 @@ def test_a_trajectory_through_nodes_begins_anew_at_each() -> None:
 
 
 @pytest.mark.parametrize("last", [0.0, 0.5, 1.0, 1.5, 2.5, 7.0])
-def test_it_may_be_wanted_at_few_times_only(last: float) -> None:
+def test_states_may_be_requested_at_few_times_only(last: float) -> None:
     problem, nodes = through_nodes()
     path = ForwardMap(problem, nodes=nodes).trajectory(np.array([0.5, 4.0]), times=np.array([last]))
     assert isinstance(path, Trajectory)
@@ -357,7 +357,7 @@ def test_it_may_be_wanted_at_few_times_only(last: float) -> None:
         assert path.states[0, 0] == pytest.approx(value * np.exp(-0.5 * (last - start)))
 
 
-def test_no_times_are_no_trouble() -> None:
+def test_an_empty_list_of_times_is_allowed() -> None:
     problem, nodes = through_nodes()
     path = ForwardMap(problem, nodes=nodes).trajectory(np.array([0.5, 4.0]), times=np.zeros(0))
     assert isinstance(path, Trajectory)

@@ -107,7 +107,7 @@ def test_a_dose_at_the_time_of_a_measurement_is_one_after_it(lag: float) -> None
 
 
 @pytest.mark.parametrize("name", ["bolus", "lag", "part is taken away", "oscillation"])
-def test_a_condition_has_the_same_values_in_any_company(name: str) -> None:
+def test_a_condition_has_the_same_values_beside_any_others(name: str) -> None:
     problem = subjects(*CASES[name], count=7)
     forward, vector = ForwardMap(problem), values(problem)
     every = forward.trajectories(vector)

@@ -122,7 +122,7 @@ def test_equal_rates_are_integrated_between_the_events() -> None:
     )
 
 
-def test_a_solution_that_grows_without_bound_fails_as_ever() -> None:
+def test_a_solution_that_grows_without_bound_fails_as_usual() -> None:
     problem = dosed(CASES["bolus"])
     found = ForwardMap(problem).evaluate(np.array([-80.0, 0.1, 0.0, 1.0, 1.0]))
     assert isinstance(found, Failure)

@@ -77,7 +77,7 @@ def test_values_between_are_those_of_the_trajectory() -> None:
     assert evaluated(forward, VECTOR).jacobian == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 
-def test_the_time_may_not_act() -> None:
+def test_a_triggered_event_beside_explicit_time_has_no_steady_state() -> None:
     problem = infusion("x > 0.8", [INF], "k*on - d*x + exp(-t)")
     with pytest.raises(InputError, match="steady states cannot be found beside events"):
         ForwardMap(problem).evaluate(VECTOR)
@@ -117,7 +117,7 @@ def test_the_time_of_a_change_is_found_from_any_guess() -> None:
         assert time == pytest.approx(0.5 ** (1 / 3), rel=1e-12)
 
 
-def test_a_quantity_that_halts_at_zero_is_met_just_before() -> None:
+def test_a_quantity_that_halts_at_zero_is_found_just_before() -> None:
     time = change_time(
         lambda t: (min(t, 1.0) - 1.0 + 1e-15 * (t > 1), float(t <= 1.0)),
         lambda v: v < 0,

@@ -98,7 +98,7 @@ def test_a_dose_beyond_the_data_or_before_the_beginning_does_not_happen() -> Non
 
 
 @pytest.mark.parametrize(("measured", "jump"), [("before", 0.0), ("after", 5.0)])
-def test_a_measurement_at_the_very_time_of_the_event(measured: Any, jump: float) -> None:
+def test_a_measurement_at_the_time_of_a_located_event(measured: Any, jump: float) -> None:
     problem = made(
         {"x": "-k*x"}, ["k", "tau"], [1.0, 2.0, 4.0], {"x": 3.0},
         events=[Event(("tau",), {"x": "x + 5"}, measured=measured)],
@@ -260,7 +260,7 @@ def test_a_threshold_resets_a_state() -> None:
     np.testing.assert_allclose(jacobian, expected, atol=1e-7)
 
 
-def test_a_state_that_is_gone_is_set_to_zero() -> None:
+def test_a_state_that_has_vanished_is_set_to_zero() -> None:
     """The shape of Liu et al. 2025: U < 1e-8 sets U = 0, long after the data would see it."""
     problem = made(
         {"U": "-k*U*V", "V": "-0.1*U*V + 1e-3*V"}, ["k"], [0.0, 5.0, 20.0, 40.0],
@@ -286,7 +286,9 @@ def test_joined_conditions_fire_when_the_whole_becomes_true() -> None:
 
 
 @pytest.mark.parametrize(("initially", "count"), [(True, 0.0), (False, 1.0)])
-def test_a_condition_that_is_true_at_the_beginning(initially: bool, count: float) -> None:
+def test_a_condition_true_at_the_start_fires_only_if_initially_false(
+    initially: bool, count: float
+) -> None:
     problem = made(
         {"x": "-k*x", "n": "0"}, ["k"], [0.0, 1.0, 3.0], {"x": 1.0, "n": 0.0},
         events=[Event((), {"n": "n + 1"}, when="x > 0.5", initially=initially)],

@@ -116,7 +116,7 @@ def test_the_order_of_equal_priorities_does_not_change_evaluations() -> None:
 
 
 @pytest.mark.slow
-def test_thousands_of_events_are_not_many() -> None:
+def test_thousands_of_events_are_integrated() -> None:
     count = {"when": "x >= 0.005", "assign": {"x": "0", "n": "n + 1"}}
     found = states(problem({"x": "1", "n": "0"}, [count]), [10.0025])
     assert found["n"] == [2000.0]

@@ -76,12 +76,12 @@ def counted(square: SquareSystem, structural: bool, seed: int = 0) -> ExactCount
         ("biohydrogenation", 1),
     ],
 )
-def test_models_of_the_library(name: str, seed: int) -> None:
+def test_library_models_have_the_known_numbers_of_solutions(name: str, seed: int) -> None:
     square = library_square(name)
     assert (counted(square, False, seed).total, counted(square, True, seed).total) == LIBRARY[name]
 
 
-def test_values_of_single_unknowns() -> None:
+def test_values_of_each_unknown_are_counted() -> None:
     """Compartments 3 and 4 can be exchanged; compartments 1 and 2 stay as they are."""
     found = counted(library_square("mammillary-4"), True).values
     twice = {name for name, count in found.items() if count == 2}
@@ -93,7 +93,7 @@ def test_values_of_single_unknowns() -> None:
 @pytest.mark.parametrize(
     "published", [p for p in PUBLISHED if p.name not in COSTLY], ids=lambda p: p.name
 )
-def test_published_findings(published: Published) -> None:
+def test_findings_agree_with_published_ones(published: Published) -> None:
     square = model_square(
         dict(published.ode),
         dict(published.observables),
@@ -108,7 +108,7 @@ def test_published_findings(published: Published) -> None:
         assert found.total == published.count
 
 
-def test_a_square_root_is_one_of_two() -> None:
+def test_a_square_root_has_two_branches() -> None:
     """``w^2 = x`` holds at the random point; the sign of w goes with that of k."""
     square = model_square({"x": "-k*sqrt(x)"}, {"y": "x"})
     found = counted(square, True)

@@ -52,7 +52,7 @@ def test_operations_agree_with_those_of_values() -> None:
         assert 1 not in variables(substitute(f, 1, constant(3)))
 
 
-def test_zero_is_no_term() -> None:
+def test_zero_is_not_a_term() -> None:
     x = variable(0)
     assert add(x, x, -1) == {}
     assert constant(PRIME) == {}

@@ -26,7 +26,7 @@ def test_minimal_polynomials_have_the_values_for_roots() -> None:
     assert quotient.minimal_polynomial({}) == [0, 1]
 
 
-def test_multiple_solutions_count_once_among_points() -> None:
+def test_multiple_roots_count_once_among_points() -> None:
     """A line that touches a circle."""
     quotient = ideal([{(2, 0): 1, (0, 2): 1, (0, 0): -1}, {(0, 1): 1, (0, 0): -1}], 2)
     assert quotient.dimension == 2
@@ -44,7 +44,7 @@ def test_unknowns_may_share_values() -> None:
     assert values == [1, 2]
 
 
-def test_the_clock_is_looked_at_in_quotients() -> None:
+def test_quotients_obey_the_time_limit() -> None:
     packing = Packing(2)
     basis = groebner_basis([{packing.pack((9, 0)): 1}, {packing.pack((0, 9)): 1}], packing)
     assert Quotient(basis, packing).dimension == 81

@@ -35,7 +35,7 @@ def test_all_solutions_are_found_and_indistinguishable_ones_are_counted(name: st
 @pytest.mark.parametrize(
     "name", ["harmonic", pytest.param("lotka-volterra", marks=pytest.mark.slow), "seir"]
 )
-def test_indistinguishable_solutions_are_as_many_without_all_solutions(name: str) -> None:
+def test_indistinguishable_solutions_are_counted_without_finding_all(name: str) -> None:
     square = SquareSystem(DifferentiatedSystem(library.load(f"rational-{name}"), free_states=True))
     point, parameters = square.generic_point(np.random.default_rng(1))
     found = find_indistinguishable(square, point, parameters)
@@ -61,7 +61,7 @@ def test_a_seed_repeats_the_search() -> None:
     np.testing.assert_array_equal(first.solutions, second.solutions)
 
 
-def test_an_end_before_the_end_is_admitted() -> None:
+def test_a_stopped_search_for_all_solutions_is_incomplete() -> None:
     square = SquareSystem(DifferentiatedSystem(library.load("rational-hiv"), free_states=True))
     found = all_solutions(square, stop=lambda: True)
     assert not found.complete

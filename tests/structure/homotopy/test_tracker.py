@@ -120,14 +120,14 @@ def test_a_double_root_is_not_reported_as_reached_wrongly() -> None:
             assert min(abs(x - 1), abs(x + 1)) < 1e-4
 
 
-def test_too_many_steps_are_an_status() -> None:
+def test_too_many_steps_have_their_own_status() -> None:
     rng = np.random.default_rng(5)
     end = rng.normal(size=6) + 1j * rng.normal(size=6)
     _, statuses = from_unity(end, 5, TrackerOptions(max_steps=3))
     assert set(statuses) == {PathStatus.TOO_LONG}
 
 
-def test_paths_can_be_left_where_they_are() -> None:
+def test_paths_can_be_abandoned() -> None:
     end = np.array([1.0, 0.0, -4.0], dtype=complex)
     start = np.array([1.0, 0.0, -1.0], dtype=complex)
     asked: list[bool] = []

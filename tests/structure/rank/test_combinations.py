@@ -57,7 +57,7 @@ def test_one_combination_in_a_rate(rate: str, parameters: str, expected: list[st
     assert set(found.involved) == set(parameters.split())
 
 
-def test_several_at_once_and_independent_of_each_other() -> None:
+def test_several_independent_combinations_are_found_at_once() -> None:
     found = of({"x": "-(m + n)*x"}, "s*x", "m n s")
     assert [str(c) for c in found.combinations] == ["m + n", "s*x"]
     assert found.missing == 0
@@ -85,7 +85,7 @@ def test_small_fractions_are_recognised(value: Fraction) -> None:
     assert rational(MODULAR.exact(value)) == value
 
 
-def test_random_residues_are_no_small_fractions() -> None:
+def test_random_residues_are_not_taken_for_small_fractions() -> None:
     assert rational(123_456_789) is None
     assert rational(0) == 0
     assert rational(PRIME - 2) == -2

@@ -54,7 +54,7 @@ def test_a_zero_initial_value_may_hide_a_parameter() -> None:
     assert lost(rank_of(problem(equations, {"y": "x"}, parameters, {"u": 1.0}))) == set()
 
 
-def test_a_second_experiment_may_tell_parameters_apart() -> None:
+def test_a_second_experiment_can_distinguish_parameters() -> None:
     model = Model(ode={"x": "-(a + d*b)*x"}, observables={"y": "x"}, constants={"d": 1.0})
     data = {"t": TIMES, "y": np.cos(TIMES)}
     first = Experiment("one", data)
@@ -101,7 +101,7 @@ def test_algebraic_and_transcendental_ways_are_distinguished() -> None:
     assert not dict(zip(names, best.algebraic, strict=True))["a"]
 
 
-def test_a_division_by_a_given_zero_is_reported() -> None:
+def test_a_division_by_a_known_zero_is_reported() -> None:
     model = problem({"x": "a/x"}, {"y": "x"}, ["a"], {"x": 0.0})
     with pytest.raises(NoTaylorSeriesError, match="division by zero"):
         rank_of(model)

@@ -80,7 +80,7 @@ def test_a_start_at_rest_determines_fewer_unknowns(
 
 
 @pytest.mark.parametrize(("last", "shown"), [(1.0, set()), (2.0, {"k"})])
-def test_a_symmetric_ring_shows_no_exchange(last: float, shown: set[str]) -> None:
+def test_a_symmetric_ring_has_no_exchange(last: float, shown: set[str]) -> None:
     ode = {f"x{i}": f"k*(x{(i + 1) % 3} - x{i}) - b*x{i}" for i in range(3)}
     model = problem(ode, {"y": "x0"}, ["k", "b"], {"x0": 1.0, "x1": 1.0, "x2": last})
     found = ranks(model)
@@ -116,7 +116,7 @@ def test_functions_begin_at_their_exact_values() -> None:
 
 
 @pytest.mark.slow
-def test_where_the_orders_never_suffice_it_is_reported_how_far_they_were_followed() -> None:
+def test_insufficient_orders_are_reported_with_the_highest_one() -> None:
     # z = x^2 along the trajectory alone: no linear directions say so.
     model = problem(
         {"x": "1", "z": "2*x", "w": "-c*w"},

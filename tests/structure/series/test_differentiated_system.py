@@ -18,7 +18,7 @@ NOTHING = np.zeros((1, 0, 2), dtype=complex)
 DATA = {"t": TIMES, "y": np.cos(TIMES)}
 
 
-def test_known_and_fixed_values_are_no_unknowns() -> None:
+def test_known_and_fixed_values_are_not_unknowns() -> None:
     model = problem(
         {"x": "-k*x + c", "z": "-m*z"},
         {"y": "x + z"},

@@ -145,7 +145,7 @@ def test_a_parameter_and_an_initial_value_behind_a_function_are_identifiable(for
         ("cos(a)^2 + sin(b)^2", False),
     ],
 )
-def test_two_parameters_behind_functions(form: str, identifiable: bool) -> None:
+def test_the_rank_counts_two_parameters_inside_functions(form: str, identifiable: bool) -> None:
     model = problem({"x": f"-x + {form}"}, {"y": "x"}, ["a", "b"])
     rank = local_rank(DifferentiatedSystem(model, free_states=False))
     assert rank.proved == identifiable

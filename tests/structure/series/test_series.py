@@ -171,7 +171,7 @@ def test_known_functions_enter_by_their_series() -> None:
     np.testing.assert_allclose(found[:, 0], [2, 0, 1.5, 0, -1 / 8, 0, 1 / 240], atol=1e-15)
 
 
-def test_a_batch_is_its_points_one_by_one() -> None:
+def test_a_batch_equals_its_points_evaluated_one_by_one() -> None:
     p = program(LORENZ, OUTPUTS, "a b c")
     points = np.random.default_rng(2).normal(size=(5, 6)).astype(complex)
     together = p.run(COMPLEX, points, 5)

@@ -170,7 +170,7 @@ def test_the_gradient_of_many_terms_takes_steps_in_proportion_to_them(operation:
 
 
 @pytest.mark.parametrize("count", [3, 200])
-def test_the_variables_of_a_term_are_known_however_many_there_are(count: int) -> None:
+def test_the_variables_of_a_large_term_are_known(count: int) -> None:
     tape = Tape()
     variables = [tape.variable(f"k{i}") for i in range(2 * count)]
     total = tape.total(variables[::2])

@@ -40,7 +40,7 @@ def filled(given: Problem, values: Mapping[str, complex], time: float = 0.0) -> 
         ("atan(k*x)", [cmath.atan(0.6)]),
     ],
 )
-def test_auxiliary_states_are_the_functions_they_stand_for(
+def test_auxiliary_states_equal_the_functions_that_they_replace(
     term: str, expected: Sequence[complex]
 ) -> None:
     given = problem({"x": f"-x*{term}"}, {"y": "x"}, ["k"] if "k" in term else [])

@@ -36,7 +36,7 @@ def test_exchanged_rates_are_found() -> None:
     assert values["z"] == 1
 
 
-def test_indistinguishable_solutions_stay_so_along_the_way() -> None:
+def test_indistinguishable_solutions_stay_so_along_the_path() -> None:
     square = square_of()
     rng = np.random.default_rng(1)
     point, parameters = square.generic_point(rng)
@@ -94,7 +94,7 @@ def test_rows_are_distinct_up_to_rounding() -> None:
     assert distinct_rows(rows) == 2
 
 
-def test_a_search_that_knows_the_number_needs_fewer_drawings() -> None:
+def test_a_search_with_a_known_count_needs_fewer_drawings() -> None:
     """It ends with the last solution, and need not show by collisions that there is no other."""
     square = square_of()
     point, parameters = square.generic_point(np.random.default_rng(0))

@@ -50,7 +50,7 @@ def test_states_with_equal_initial_values_may_be_exchanged(second: float, values
 
 
 @pytest.mark.slow
-def test_a_second_optimum_that_is_no_symmetry_of_the_equations_is_counted() -> None:
+def test_a_second_optimum_without_a_symmetry_is_counted() -> None:
     # u/(h + u) of a saturating u is logistic in time, with the rate d1 or -d1.
     ode = {"u": "k - d*u", "z": "b*u/(1 + u) - c*z"}
     said = found(ode, "z", "k d b c", {"u": 0.0, "z": 0.0})

@@ -105,9 +105,7 @@ def shortened(tree: Any) -> None:
 @pytest.mark.parametrize(
     "change", [moved, repeated, cut, narrow, endless, uncounted, unsearched, worded, shortened]
 )
-def test_an_entry_that_cannot_be_right_is_searched_for_anew(
-    entry: Path, change: Callable[[Any], None]
-) -> None:
+def test_an_impossible_entry_is_computed_again(entry: Path, change: Callable[[Any], None]) -> None:
     rewritten(entry, change)
     with pytest.raises(InterruptedError):
         stored_solutions(two_solutions())

@@ -22,7 +22,7 @@ def farthest(smoother: Smoother, truth: Known, times: Array = GRID) -> float:
     return float(np.abs(smoother.fit(times, truth.value(times))(FINE) - truth.value(FINE)).max())
 
 
-def test_integral_matching_smooths_so() -> None:
+def test_integral_matching_smooths_with_the_chosen_smoother() -> None:
     assert IntegralMatching().smoother == SplineByNoise()
 
 
@@ -47,7 +47,7 @@ def test_with_noise_it_is_the_cubic(sd: float, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_little_noise_is_no_reason_for_a_cubic(seed: int) -> None:
+def test_a_little_noise_does_not_lead_to_a_cubic(seed: int) -> None:
     """One per mille of the signal: what is left to a high degree is worth having."""
     t = np.linspace(0.0, 4.0, 81)
     values = np.sin(3 * t) + 1e-3 * noise(81, seed)
@@ -58,7 +58,7 @@ def test_a_little_noise_is_no_reason_for_a_cubic(seed: int) -> None:
     assert errors[0] < errors[1]
 
 
-def test_a_cubic_that_interpolates_noise_does_not_give_way() -> None:
+def test_a_cubic_that_interpolates_noise_is_kept() -> None:
     """As cross-validation does in some of so few points; the other spline sees the noise."""
     t = np.linspace(0.0, 4.0, 15)
     series = [np.sin(2 * t) + 0.2 * noise(15, seed) for seed in range(20)]
@@ -86,7 +86,7 @@ def test_three_points_are_refused(points: int) -> None:
     )
 
 
-def test_as_few_splines_as_there_can_be_are_one_polynomial() -> None:
+def test_the_smallest_spline_basis_is_one_polynomial() -> None:
     """Four cubic B-splines have no knots inside: the third derivative is the same anywhere."""
     fit = SmoothingSpline(order=2, size=4).fit(GRID, np.exp(6 * GRID))
     thirds = [fit.taylor(at, 3)[3] for at in (-0.5, -0.2, 0.1, 0.5)]

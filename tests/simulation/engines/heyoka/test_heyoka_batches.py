@@ -117,7 +117,7 @@ def test_the_problem_that_blows_up_is_named() -> None:
     assert failed.failure.time == pytest.approx(0.25, abs=0.01)
 
 
-def test_effort_that_runs_out_is_distinguished_from_a_blow_up() -> None:
+def test_exhausted_steps_are_distinguished_from_a_blow_up() -> None:
     states = np.array([[1.0], [1.0], [1.0]])
     times = [[1.0], [1e6], [1.0]]
     setting = Setting({"x": "cos(k*t)*x"}, {"k": 1.0}, [0.0] * 3, times, states)
@@ -129,7 +129,7 @@ def test_effort_that_runs_out_is_distinguished_from_a_blow_up() -> None:
 
 
 @pytest.mark.parametrize("start", [np.nan, np.inf, 1e200])
-def test_initial_states_that_are_no_numbers_fail_their_own_problem(start: float) -> None:
+def test_nonfinite_initial_states_fail_their_problem_alone(start: float) -> None:
     """Even where another state does not depend on them, and stays finite."""
     states = np.array([[1.0, 1.0], [start, 1.0], [2.0, 1.0]])
     ode = {"x": "-k*x^3", "y": "-k*y"}

@@ -16,7 +16,7 @@ from odefit.simulation.engines.segments import segment_between
 hy = pytest.importorskip("heyoka")
 
 
-def test_compiled_models_do_not_pile_up_in_memory() -> None:
+def test_compiled_models_do_not_accumulate_in_memory() -> None:
     """Thousands of models in one process would fill the 2 GB that heyoka allows by itself."""
     import odefit.simulation.engines.heyoka.heyoka_engine  # noqa: F401
 

@@ -130,7 +130,7 @@ def test_stiff_equations_with_few_outputs_are_solved_in_closed_form() -> None:
 
 
 @pytest.mark.parametrize("engine", ["runge-kutta", "bdf"])
-def test_an_engine_that_was_asked_for_integrates(engine: str) -> None:
+def test_a_requested_engine_is_used(engine: str) -> None:
     times = np.linspace(0.05, 20.0, 400)
     vector = np.array([1.3, 0.2, 5.0])
     asked = integrated(ForwardMap(oral(times), engine), vector)  # type: ignore[arg-type]

@@ -201,7 +201,7 @@ def test_the_distance_of_the_end_does_not_change_the_first_step(order: Order) ->
 
 
 @pytest.mark.slow
-def test_a_batch_is_what_its_problems_are_one_by_one() -> None:
+def test_a_batch_equals_its_problems_solved_one_by_one() -> None:
     ode = {"v": "c*(v - v^3/3 + w) + sin(t)", "w": "-(v - 0.2 + 0.2*w)/c"}
     rng = np.random.default_rng(0)
     starts = rng.uniform(-2.0, 2.0, (12, 2)).tolist()
@@ -262,7 +262,7 @@ def test_too_many_steps_are_reported_with_how_many_are_missing() -> None:
     assert found.failure.steps_ahead + 50 == pytest.approx(full.steps[0], rel=0.7)
 
 
-def test_an_eigenvalue_that_makes_the_filter_singular_is_no_obstacle() -> None:
+def test_an_eigenvalue_that_makes_the_filter_singular_is_handled() -> None:
     columns = np.ones((1, 1, 1))
     assert np.isfinite(damped(np.array([[[4.0]]]), columns)).all()
     found = whole({"x": "x"}, {}, [[1.0]], [[4.0]])

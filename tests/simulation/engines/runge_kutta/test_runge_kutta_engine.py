@@ -113,7 +113,7 @@ def lorenz(times: list[float]) -> Problem:
     return Problem(Model(ode=ode), data, {"s": {}, "r": {}, "b": {}}, initial, t0=0.0)
 
 
-def test_a_chaotic_trajectory_is_that_of_scipy() -> None:
+def test_a_chaotic_trajectory_agrees_with_scipy() -> None:
     """Errors grow by exp(0.9 t): a million times over 15 units of time."""
 
     def rhs(_: float, x: Array) -> list[float]:
