@@ -30,6 +30,7 @@ import pandas as pd
 import psutil
 
 import odefit
+from evidence import commits
 from evidence.endings.hostile_commands import (
     COMMANDS,
     ENDING,
@@ -46,11 +47,13 @@ from evidence.endings.hostile_commands import (
     wrong,
 )
 from evidence.endings.hostile_files import KERNELS, KINDS, MOST_BYTES, MOST_SECONDS, MOST_TIMES
+from evidence.endings.hostile_tables import counted
 from evidence.running.campaign import Option, Record, Task
-from evidence.running.output import listed
+from evidence.running.measuring import processor
 
 EACH = 2  # runs of a task, which are lost together if a campaign is stopped
 EARLY = 0.5  # seconds after the first line of ``main`` in which half of the signals come
+OURS = f"{os.sep}odefit{os.sep}"  # in the path of every file of odefit
 BEFORE_MAIN = 0.05  # seconds of processor time in which Python starts, at most
 WORKED = (0.0, 3.0)  # seconds after its preparation at which a worker is stopped
 LATE = 30.0  # seconds after its limit at which a fit whose worker hangs has to have ended
@@ -100,8 +103,10 @@ def by_early_signal(one: Attempt) -> str:
             time.sleep(0.001)
     process.send_signal(number)
     _, err = ended(process)
-    own = process.returncode == -number and number == signal.SIGINT  # Python's traceback
-    fault = wrong(process, "" if own else err, one.folder, (0, 128 + number, -number))
+    # Python's own traceback, also of the import of `site`, before any line of odefit
+    own = number == signal.SIGINT and process.returncode in (-number, 1) and OURS not in err
+    allowed = (0, 128 + number, -number, *((1,) if own else ()))
+    fault = wrong(process, "" if own else err, one.folder, allowed)
     return f"{number!r} at {moment:.3f} s: {fault}" if fault else ""
 
 
@@ -391,29 +396,10 @@ def run(task: Task) -> Mapping[str, Any]:
         with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
             if fault := attack(Attempt(task["kind"], number, drawn, Path(folder))):
                 faults.append(f"run {number}: {fault}")
-    return {"runs": task["runs"], "faults": faults}
+    by = {"commit": commits.current(), "machine": processor()}
+    return {"runs": task["runs"], "faults": faults, **by}
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     """Return counts by kind and by attack, and the faults."""
-    counts: dict[tuple[str, str], list[int]] = {}
-    faults = []
-    for record in records:
-        found = record.result or {"runs": 0, "faults": [f"{record.task['first']}: stopped"]}
-        place = record.task["attack"], record.task["kind"]
-        count = counts.setdefault(place, [0, 0])
-        count[0] += found["runs"]
-        count[1] += len(found["faults"])
-        faults += [[*place, fault] for fault in found["faults"]]
-    ordered = [(a, k) for a in ATTACKS for k in ATTACKS[a][1] if (a, k) in counts]
-    rows = [[*place, *map(str, counts[place])] for place in ordered]
-    sums = [
-        [attack, *(str(sum(counts[p][i] for p in ordered if p[0] == attack)) for i in (0, 1))]
-        for attack in ATTACKS
-        if any(p[0] == attack for p in ordered)
-    ]
-    return {
-        "hostile": listed(("attack", "runs", "faults"), sums),
-        "kinds": listed(("attack", "kind", "runs", "faults"), rows),
-        "faults": listed(("attack", "kind", "fault"), faults),
-    }
+    return counted([(attack, kind) for attack in ATTACKS for kind in ATTACKS[attack][1]], records)

@@ -82,21 +82,26 @@ def console_script(name: str) -> str:
     return str(Path(sys.executable).parent / name)
 
 
-def machine() -> str:
-    """Return a sentence with date, processor, cores, load and versions."""
+def processor() -> str:
+    """Return the model of the processor and the number of its cores."""
     model = platform.processor() or platform.machine()
     with suppress(OSError):
         for entry in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if entry.startswith("model name"):
                 model = entry.split(":", 1)[1].strip()
                 break
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def machine() -> str:
+    """Return a sentence with date, processor, cores, load and versions."""
     versions = []
     for package in PACKAGES:
         with suppress(PackageNotFoundError):
             versions.append(f"{package} {version(package)}")
     load = os.getloadavg()[0]
     return (
-        f"{datetime.now().astimezone():%Y-%m-%d %H:%M}, {model}, {os.cpu_count()} cores "
+        f"{datetime.now().astimezone():%Y-%m-%d %H:%M}, {processor()} "
         f"(load {load:.1f} at the end of the run), Python {platform.python_version()}, "
         + ", ".join(versions)
         + "."

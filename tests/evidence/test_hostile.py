@@ -1,0 +1,51 @@
+"""Tables of the attacks: counts by kind, each with the commits and machines of its own runs."""
+
+from __future__ import annotations
+
+from evidence.endings.hostile_tables import counted
+from evidence.running.campaign import Record
+
+ORDER = [("kills", "fit"), ("files", "rows"), ("files", "columns")]
+
+
+def record(attack, kind, result):
+    task = {"key": f"{attack} {kind} {result}", "attack": attack, "kind": kind, "first": 4}
+    return Record(task["key"], task, "done", result, "", 1.0)
+
+
+def made(runs, faults, commit, machine):
+    return {
+        "runs": runs,
+        "faults": faults,
+        "commit": f"{commit} (number 1200)",
+        "machine": machine,
+    }
+
+
+def test_each_row_names_the_commits_and_machines_of_its_own_runs():
+    records = [
+        record("files", "columns", made(2, [], "11111111", "A, 2 cores")),
+        record("files", "rows", made(2, ["run 1: slow"], "22222222", "A, 2 cores")),
+        record("files", "rows", made(2, [], "33333333", "B, 4 cores")),
+        record("kills", "fit", made(2, [], "11111111", "A, 2 cores")),
+    ]
+    tables = counted(ORDER, records)
+    kinds = [tuple(row) for row in tables["kinds"].to_numpy()]
+    assert kinds == [
+        ("kills", "fit", "2", "0", "11111111", "A, 2 cores"),
+        ("files", "rows", "4", "1", "22222222, 33333333", "A, 2 cores; B, 4 cores"),
+        ("files", "columns", "2", "0", "11111111", "A, 2 cores"),
+    ]
+    attacks = [tuple(row) for row in tables["hostile"].to_numpy()]
+    assert [row[:3] for row in attacks] == [("kills", "2", "0"), ("files", "6", "1")]
+    assert tables["faults"].to_numpy().tolist() == [["files", "rows", "run 1: slow"]]
+
+
+def test_runs_without_a_record_of_their_commit_are_not_given_another():
+    found = counted(ORDER, [record("kills", "fit", {"runs": 2, "faults": []})])
+    assert found["kinds"]["commit"].tolist() == ["not recorded"]
+
+
+def test_a_task_that_was_stopped_is_a_fault_without_runs():
+    row = counted(ORDER, [record("kills", "fit", None)])["kinds"].to_numpy()[0]
+    assert tuple(row[:4]) == ("kills", "fit", "0", "1")
