@@ -7,10 +7,12 @@
 9.8
 """
 
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # as type checkers know it; `typing` would delay the handlers of signals
 if TYPE_CHECKING:
+    from typing import Any
+
     from odefit import library
     from odefit.explorer import Explorer, explore
     from odefit.fitting.fit import fit
@@ -148,8 +150,11 @@ def __getattr__(name: str) -> Any:
         return import_module("odefit.structure.identifiability").structural_identifiability
     if name in _PLACES:
         return getattr(import_module(f"odefit.{_PLACES[name]}"), name)
-    if not name.startswith("_") and find_spec(f"odefit.{name}") is not None:
-        return import_module(f"odefit.{name}")
+    if not name.startswith("_"):
+        from importlib.util import find_spec
+
+        if find_spec(f"odefit.{name}") is not None:
+            return import_module(f"odefit.{name}")
     raise AttributeError(f"module 'odefit' has no attribute {name!r}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shlex
@@ -14,6 +15,8 @@ import pytest
 
 from odefit.cli import streams
 from tests.cli.commands import COMMAND, run
+
+Capture = pytest.CaptureFixture[str]
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,6 +202,8 @@ def test_a_package_that_would_hang_is_refused_in_a_sentence(
     for name in streams.SHARED:
         monkeypatch.delitem(sys.modules, name, raising=False)
     guard.find_spec("pandas")
+    with pytest.raises(ModuleNotFoundError, match=r"pyarrow takes 170 MB"):
+        guard.find_spec("pyarrow")  # so Pandas works without it
     with pytest.raises(MemoryError, match=r"scipy\.linalg takes 150 MB.* and 70 of the 500 MB"):
         guard.find_spec("scipy.linalg")
     with pytest.raises(MemoryError, match=r"scipy\.special takes 150 MB.* and 70 of the 500 MB"):
@@ -236,3 +241,35 @@ def test_a_limit_of_memory_ends_a_command_with_a_sentence(command: str, folder: 
         assert ran.returncode in (0, 2), what
         assert "Traceback" not in ran.stderr, what
         assert ran.returncode == 0 or ran.stderr.strip(), what
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left"), "standard output: cannot be written: No space"),
+        (FileNotFoundError(errno.ENOENT, "No usable temporary directory"), "the system refuses"),
+        (PermissionError(errno.EACCES, "denied", "r.json"), "r.json: cannot be written: denied"),
+    ],
+)
+def test_an_error_is_one_of_the_standard_output_only_in_writing(
+    error: OSError, message: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def fails(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("odefit.cli.commands.run", fails)
+    assert run("methods") == 2
+    assert capsys.readouterr().err.startswith(f"error: {message}")
+
+
+def test_an_exception_for_want_of_memory_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Extension modules turn a MemoryError into exceptions of other kinds."""
+
+    def fails(_: object) -> int:
+        raise SystemError("error return without exception set") from MemoryError("an array")
+
+    monkeypatch.setattr("odefit.cli.commands.run", fails)
+    assert run("methods") == 2
+    assert capsys.readouterr().err == "error: there is not enough memory: an array\n"

@@ -30,6 +30,19 @@ def test_the_message_names_the_purpose_and_the_install_command(
                 require(package)
 
 
+def test_a_package_that_is_installed_but_cannot_be_loaded_need_not_be_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A limit of the address space fails the load of a library, which is an ImportError."""
+
+    def fails(_: str) -> None:
+        raise ImportError("libx.so: failed to map segment from shared object")
+
+    monkeypatch.setattr("odefit.common.packages.import_module", fails)
+    with pytest.raises(odefit.InputError, match=r"failed to map.*is there enough memory\?"):
+        require("pandas")
+
+
 @pytest.mark.slow
 def test_the_command_line_fits_and_tables_and_figures_are_refused(tmp_path: Path) -> None:
     found = tmp_path / "result.json"

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from evidence.endings.hostile_tables import counted
 from evidence.running.campaign import Record
 
 ORDER = [("kills", "fit"), ("files", "rows"), ("files", "columns")]
 
 
-def record(attack, kind, result):
-    task = {"key": f"{attack} {kind} {result}", "attack": attack, "kind": kind, "first": 4}
-    return Record(task["key"], task, "done", result, "", 1.0)
+def record(attack: str, kind: str, result: dict[str, Any] | None) -> Record:
+    key = f"{attack} {kind} {result}"
+    task = {"key": key, "attack": attack, "kind": kind, "first": 4}
+    return Record(key, task, "done", result, "", 1.0)
 
 
-def made(runs, faults, commit, machine):
+def made(runs: int, faults: list[str], commit: str, machine: str) -> dict[str, Any]:
     return {
         "runs": runs,
         "faults": faults,
@@ -22,7 +25,7 @@ def made(runs, faults, commit, machine):
     }
 
 
-def test_each_row_names_the_commits_and_machines_of_its_own_runs():
+def test_each_row_names_the_commits_and_machines_of_its_own_runs() -> None:
     records = [
         record("files", "columns", made(2, [], "11111111", "A, 2 cores")),
         record("files", "rows", made(2, ["run 1: slow"], "22222222", "A, 2 cores")),
@@ -41,11 +44,11 @@ def test_each_row_names_the_commits_and_machines_of_its_own_runs():
     assert tables["faults"].to_numpy().tolist() == [["files", "rows", "run 1: slow"]]
 
 
-def test_runs_without_a_record_of_their_commit_are_not_given_another():
+def test_runs_without_a_record_of_their_commit_are_not_given_another() -> None:
     found = counted(ORDER, [record("kills", "fit", {"runs": 2, "faults": []})])
     assert found["kinds"]["commit"].tolist() == ["not recorded"]
 
 
-def test_a_task_that_was_stopped_is_a_fault_without_runs():
+def test_a_task_that_was_stopped_is_a_fault_without_runs() -> None:
     row = counted(ORDER, [record("kills", "fit", None)])["kinds"].to_numpy()[0]
     assert tuple(row[:4]) == ("kills", "fit", "0", "1")

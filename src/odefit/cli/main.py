@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from odefit.cli.exit_statuses import UNUSABLE
 from odefit.cli.streams import (
     guard_memory,
+    leave,
     memory_allowed,
     prepare_streams,
     spare_bytecode,
@@ -20,6 +21,17 @@ from odefit.cli.streams import (
     spare_threads,
 )
 from odefit.common.signals import Ended, message_of, signals_end
+
+UNWRITTEN = {
+    errno.EBADF,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EINVAL,
+    errno.EIO,
+    errno.ENOSPC,
+    errno.EPIPE,
+}
+"""Errors of a stream that cannot be written; an error that knows its file has its name."""
 
 REASON_LENGTH = 300  # longest message of an exception where memory is limited
 
@@ -55,17 +67,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise
             for message in messages:
                 print(f"error: {message}", file=sys.stderr)
+            if program and memory_allowed() is not None:
+                leave(UNUSABLE)
             return UNUSABLE
         return status
 
 
 def _messages(error: Exception) -> Sequence[str]:
     """Return the message of an exception; nothing for a mistake in odefit."""
-    if isinstance(error, MemoryError):
-        return [f"there is not enough memory: {str(error) or 'an allocation has failed'}"]
+    if memory := _lack_of_memory(error):
+        return [f"there is not enough memory: {str(memory) or 'an allocation has failed'}"]
     if isinstance(error, OSError) and error.errno is not None:
         if error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE):
             return [f"the system gives no more memory, processes or files: {error.strerror}"]
+        if not error.filename and error.errno not in UNWRITTEN:
+            return [f"the system refuses what odefit needs: {error.strerror or error}"]
         return [f"{error.filename or 'standard output'}: cannot be written: {error.strerror}"]
     if isinstance(error, ImportError | OSError):  # llvmlite raises the latter without a number
         reason = " ".join(str(error).split())
@@ -75,3 +91,10 @@ def _messages(error: Exception) -> Sequence[str]:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:REASON_LENGTH]
         return [f"{reason}; this process is allowed {most} MB of memory (ulimit -v): is it enough?"]
     return getattr(error, "messages", ())  # the problems of an InputError
+
+
+def _lack_of_memory(error: BaseException | None) -> MemoryError | None:
+    """Return the lack of memory that led to an exception, perhaps by way of others."""
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__ or error.__context__
+    return error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gc
 import io
 import os
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 
 class _Outlet(io.FileIO):
@@ -118,11 +119,15 @@ LOADED = {
     "scipy.special": 150,
     "llvmlite": 350,
     "heyoka": 350,
+    "pyarrow": 170,
 }
 """Megabytes of address space that packages take when they are loaded and used, by name.
 
 OpenBLAS, in the first three, never ends where its buffers of 32 MB do not fit, some of which come
-at its first use. LLVM, in the others, aborts the process; its part includes compiled kernels."""
+at its first use. LLVM, in the next two, aborts the process; its part includes compiled kernels. So
+does the system's loader while Pandas loads Arrow."""
+
+DISPENSABLE = ("pyarrow",)  # Pandas works without it
 
 SHARED = ("scipy.linalg", "scipy.special")  # they load the same OpenBLAS
 
@@ -136,13 +141,14 @@ class Guard:
         self.allowed = allowed
 
     def find_spec(self, name: str, *_: Any) -> None:
-        """Raise MemoryError if the address space that is left is too small for a package."""
+        """Refuse a package, as missing or for want of memory, if little address space is left."""
         if name not in LOADED or (name in SHARED and any(n in sys.modules for n in SHARED)):
             return
         needed = LOADED[name] + (EACH_THREAD * (_threads() - 1) if LOADED[name] < 200 else 0)
         left = self.allowed - _address_space()
         if left < needed:
-            raise MemoryError(
+            error = ModuleNotFoundError if name in DISPENSABLE else MemoryError
+            raise error(
                 f"{name} takes {needed} MB of address space, and {max(left, 0)} of the "
                 f"{self.allowed} MB that this process is allowed (ulimit -v) are left"
             )
@@ -190,6 +196,18 @@ def _threads() -> int:
         if os.environ.get(name, "").isdecimal():
             return max(min(int(os.environ[name]), most), 1)
     return most
+
+
+def leave(status: int) -> NoReturn:
+    """End this process after its own clean-up, without Python's.
+
+    Extension modules may crash while they are unloaded and no memory is left.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 def memory_allowed() -> int | None:

@@ -52,9 +52,12 @@ def require(package: str) -> None:
     try:
         import_module(package)
     except ImportError as error:
+        remedy = f"install it with 'pip install {INSTALLED_AS.get(package, package)}'"
+        if not isinstance(error, ModuleNotFoundError) and installed(package):
+            remedy = "it is installed: is there enough memory?"
         raise InputError(
             f"{PURPOSES[package]} need the package {package}, which cannot be imported ({error}); "
-            f"install it with 'pip install {INSTALLED_AS.get(package, package)}'"
+            f"{remedy}"
         ) from None
 
 

@@ -167,6 +167,24 @@ def test_a_broken_executor_is_replaced_and_reported_without_loss(
     )
 
 
+def test_the_work_is_done_here_where_no_process_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Semaphores are files in memory: some containers have none, and a limit may forbid them."""
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr("loky.ProcessPoolExecutor", refused)
+    monkeypatch.setattr(workers_module, "POOL_AFTER_SECONDS", -1.0)
+    control = Control(jobs=2)
+    found, _ = done(None, 12, control=control)
+    assert found == EXPECTED
+    (said,) = control.remarks
+    assert said.startswith("no worker process can be started, and the work went on here: ")
+    assert "Function not implemented" in said
+
+
 def test_an_executor_that_was_shut_down_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers_module, "installed", lambda _: False)
     executor = ThreadPoolExecutor(1)

@@ -115,15 +115,29 @@ class Workers:
         # A task that kills its process may have broken the executor: do not run it here.
         pays = self._jobs > 1 and self._spent > POOL_AFTER_SECONDS
         if self._pool is None and self._processes and (pays or self._lost):
-            from loky import ProcessPoolExecutor
+            self._pool = self._started()
+        return self._pool
 
-            self._pool = ProcessPoolExecutor(
+    def _started(self) -> ProcessPoolExecutor | None:
+        """Return new worker processes; None for good if the system has no semaphores for them.
+
+        These are files in memory, which some containers lack and limits of file sizes forbid.
+        """
+        from loky import ProcessPoolExecutor
+
+        try:
+            return ProcessPoolExecutor(
                 max_workers=self._jobs,
                 timeout=IDLE_SECONDS,
                 initializer=end_with,
                 initargs=(os.getpid(),),
             )
-        return self._pool
+        except OSError as error:
+            remark = f"no worker process can be started, and the work went on here: {error}"
+            LOGGER.warning(remark)
+            self._remarks.append(remark)
+            self._processes = False
+            return None
 
     def lose(self, executor: Executor, reason: str) -> None:
         """Give up an executor and replace it by processes of our own.
