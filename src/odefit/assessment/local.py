@@ -19,7 +19,7 @@ from odefit.methods.local.kinks import lowest_mean
 from odefit.methods.local.scaling import Scaling, bounds_touched
 from odefit.methods.local.trust_region import promised_decrease
 from odefit.problem.problem import Problem
-from odefit.problem.variants.features import switches
+from odefit.problem.variants.features import kinks
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
 
@@ -190,7 +190,7 @@ class _Around:
         gradients on all sides is zero (F. H. Clarke, Optimization and nonsmooth analysis, 1983).
         """
         residuals, jacobian = self._rows(self.evaluation)
-        possible = switches(self.forward.problem, self.forward.field)
+        possible = kinks(self.forward.problem, self.forward.field)
         if not possible or not jacobian.size or not np.isfinite(jacobian).all():
             return False
         u, s, directions = np.linalg.svd(jacobian, full_matrices=False)

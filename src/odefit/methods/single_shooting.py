@@ -13,6 +13,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.event_times import event_places, minimise_between
 from odefit.methods.local.kinks import minimise_past_kinks
 from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.stopping import Minimum, Quadratic, Tolerances
@@ -151,9 +152,14 @@ def descend(
     bounds = cost.lower, cost.upper
     sizes = scaling.least_sizes(forward.problem)[columns]
     if switches(forward.problem, forward.field):
-        return minimise_past_kinks(at, cost.start, *bounds, tolerances, stop, sizes)
-    inside = interior and scaling.comparable(columns)
-    return minimise(at, cost.start, *bounds, tolerances, stop, sizes=sizes, interior=inside)
+        minimum = minimise_past_kinks(at, cost.start, *bounds, tolerances, stop, sizes)
+    else:
+        inside = interior and scaling.comparable(columns)
+        minimum = minimise(at, cost.start, *bounds, tolerances, stop, sizes=sizes, interior=inside)
+    places = event_places(forward.problem, scaling, columns)
+    if minimum.evaluation is None or stop() or not any(len(ends) for ends in places):
+        return minimum
+    return minimise_between(at, minimum, *bounds, tolerances, stop, sizes, places)
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,6 +62,11 @@ def switches(problem: Problem, field: VectorField) -> bool:
     return not field.smooth or any(c.has_triggers for c in problem.conditions)
 
 
+def kinks(problem: Problem, field: VectorField) -> bool:
+    """Return whether the cost may have kinks: by switches, or by events at unknown times."""
+    return switches(problem, field) or any(c.located for c in problem.conditions)
+
+
 def refuse_integrated_features(problem: Problem, who: str, *, on_nodes: bool = False) -> None:
     """Refuse a problem with :func:`integrated_features`; `who` is the subject of the sentence."""
     features = integrated_features(problem, on_nodes=on_nodes)
