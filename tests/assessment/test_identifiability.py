@@ -141,7 +141,7 @@ def test_a_model_that_never_integrates_says_when_and_why() -> None:
     bounds = {"lower": 1.0, "upper": 2.0}
     result = found(decay("a*x^2", {"a": bounds}))
     assert result.rank is None
-    assert "nothing is known of its" in result.sentence
+    assert "nothing is known about its" in result.sentence
     failures = [str(p.failure) for p in result.points]
     assert len(failures) >= POINTS / 2  # there are no steps on from where nothing integrates
     assert all(f.startswith('experiment "data", t = ') for f in failures)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -17,15 +18,16 @@ from tests.cli.commands import run
 PARSER = parser()
 
 
-def test_every_command_has_examples() -> None:
+def test_every_command_has_five_examples() -> None:
     assert OF_COMMANDS.keys() == {command.name for command in COMMANDS}
+    assert {len(examples) for examples in (OF_ALL, *OF_COMMANDS.values())} == {5}
 
 
 @pytest.mark.parametrize(
     "example", [one for examples in (OF_ALL, *OF_COMMANDS.values()) for one, _ in examples]
 )
 def test_an_example_is_a_right_command(example: str) -> None:
-    program, *words = shlex.split(example.partition(" > ")[0])
+    program, *words = shlex.split(re.split(r" [>|] ", example)[0])
     assert program == "odefit"
     if words[-1] != "--help":
         assert PARSER.parse_args(words).run

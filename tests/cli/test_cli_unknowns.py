@@ -65,7 +65,7 @@ def test_any_option_of_a_method_is_set(folder: Path, capsys: pytest.CaptureFixtu
 
 def test_methods_are_listed_with_their_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("methods") == 0
-    assert "automatic (the default)" in capsys.readouterr().out
+    assert "automatic            The default. Combine" in capsys.readouterr().out
     assert run("methods", "multiple-shooting") == 0
     told = capsys.readouterr().out
     assert "nodes = none" in told

@@ -110,7 +110,7 @@ DELAY = (
             "-k*x'",
             (
                 'unexpected "\'" at position 5 of "-k*x\'"; a derivative cannot be used in an '
-                "expression: write the right-hand side of its equation out"
+                "expression: write out the right-hand side of its equation"
             ),
         ),
         ("2x", "unexpected 'x' at position 2 of '2x'; a product needs a *, as in 2*x"),

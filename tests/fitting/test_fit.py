@@ -485,7 +485,7 @@ def test_agreement_of_several_methods_is_accepted_although_the_model_is_not_exac
     result = odefit.fit(problem, Routed(reached=reached))
     accepted = reached > 1
     assert result.status is (Status.CONVERGED if accepted else Status.NOT_CONVERGED)
-    said = "describes the data, but not up to its noise"
+    said = "describes the data, but not to within the noise"
     assert any(said in w for w in result.warnings) == accepted
     assert (said in result.message) != accepted
 

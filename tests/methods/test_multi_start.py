@@ -1,4 +1,4 @@
-"""Many starts: the same answer wherever they run, and as many as the evidence asks for."""
+"""Many starts: the same answer wherever they run, and as many as the evidence requires."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def test_an_executor_with_idle_workers_is_given_up_with_a_report(
     found = method.solve(decay(), control)
     assert essence(found) == essence(serial(decay(), method))
     (said,) = control.remarks
-    assert "given up" in said
+    assert "abandoned" in said
     assert "MemoryError: killed" in said
 
 

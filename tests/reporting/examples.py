@@ -323,7 +323,7 @@ def by_subject() -> Result:
     )
     uncertainty = uncertainty_of(problem.keys, vector, errors, np.eye(26), np.inf)
     bends = (
-        "the linear interval is not to be trusted, as the model bends within it; a profile can "
+        "the linear interval cannot be trusted, as the model bends within it; a profile can "
         "tell more"
     )
     weak, crooked = problem.keys[23:], problem.keys[:13]

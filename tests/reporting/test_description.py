@@ -83,7 +83,7 @@ def test_a_description_is_complete(troubled: str) -> None:
         "What the equations can tell (perfect data)",
         "What the data can determine",
         "not a proof",
-        "From how the residuals scatter: y_gut_sd.",
+        "From the scatter of the residuals: y_gut_sd.",
     ):
         assert part in flat, part
 

@@ -62,7 +62,7 @@ def test_names_and_numbers_stay_whole_in_a_narrow_table(width: int, remarks: boo
 
 def test_one_note_states_a_shared_remark_on_many_unknowns_once() -> None:
     text = " ".join(printed(examples.by_subject(), 80).split())
-    bends = "the linear interval is not to be trusted, as the model bends within it"
+    bends = "the linear interval cannot be trusted, as the model bends within it"
     assert text.count(bends) == 1
     weak = "weakly determined: the standard error is 120 % to 320 % of the estimate"
     assert text.count(weak) == text.count("weakly determined") == 1

@@ -48,7 +48,7 @@ def test_the_table_has_both_intervals_and_the_verdict(profiles: odefit.Profiles)
 def test_the_text_says_where_the_linear_interval_is_wrong(profiles: odefit.Profiles) -> None:
     text = str(profiles)
     assert "95 % intervals" in text
-    assert "is not to be trusted" in profiles["far"].sentence
+    assert "cannot be trusted" in profiles["far"].sentence
     assert profiles["far"].sentence in text
     assert "refits with" in text
 
@@ -114,4 +114,4 @@ def test_the_report_has_a_section_where_the_result_has_profiles(
     text = page.read_text(encoding="utf-8")
     assert '<section id="profiles"' in text
     assert "95 % intervals by the likelihood ratio" in text
-    assert "is not to be trusted" in text
+    assert "cannot be trusted" in text

@@ -46,7 +46,7 @@ def test_a_measurement_outside_the_blood_distinguishes_the_two_solutions() -> No
     assert found.predictions == pytest.approx(closed, rel=1e-6)
     assert found.distance > 3
     assert str(found).startswith("Measuring g at ")
-    assert "tells the 2 solutions apart: they predict" in str(found)
+    assert "distinguishes the 2 solutions: they predict" in str(found)
 
 
 def test_the_blood_does_not_distinguish_the_solutions() -> None:

@@ -91,7 +91,7 @@ def test_a_negative_standard_deviation_is_refused() -> None:
     assert found.time == 2.0
     assert found.reason == (
         "the standard deviation of 'x' is -0.5, and must be positive; "
-        "write sqrt(a^2 + (...)^2) with a > 0 if x may come to zero"
+        "write sqrt(a^2 + (...)^2) with a > 0 if x may reach zero"
     )
 
 

@@ -104,7 +104,8 @@ def test_a_truncated_count_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         "was not decided within the limit."
     )
     assert (
-        found.sureness == "That all are identifiable locally is proved (full rank modulo a prime)."
+        found.sureness
+        == "Local identifiability of all unknowns is proved (full rank modulo a prime)."
     )
 
 
@@ -408,7 +409,7 @@ def test_a_parameter_that_is_not_used_has_no_effect(rate: str, other: bool) -> N
     assert found["k"].status == "no effect"
     assert not other or found["a"].status == "globally"
     assert "Those that are not identifiable are in no equation of the outputs." in found.sureness
-    assert ("That the others are so locally is proved" in found.sureness) == other
+    assert ("Local identifiability of the others is proved" in found.sureness) == other
     assert "That all are identifiable" not in found.sureness
 
 

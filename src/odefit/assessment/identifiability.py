@@ -158,8 +158,8 @@ class Identifiability:
         count = len(self.usable)
         if not count:
             return (
-                "The model could not be evaluated at any point, so nothing is known of its "
-                "identifiability."
+                "The model could not be evaluated at any point, so nothing is known about "
+                "its identifiability."
             )
         lost = len(self.no_effect) + len(self.undetermined)
         unknowns = len(self.keys) - len(self.scatter)

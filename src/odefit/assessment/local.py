@@ -226,8 +226,8 @@ def _sentence(exact: bool, optimal: bool, near: bool, distance: float, unique: b
         )
     if optimal and not near:
         return (
-            f"A local optimum {where}, as far as their accuracy can tell: a further step would "
-            "gain less than the errors of the integration are."
+            f"A local optimum {where}, as far as their accuracy shows: a further step would "
+            "gain less than the errors of the integration."
         )
     if optimal:
         return (

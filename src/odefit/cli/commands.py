@@ -95,7 +95,7 @@ COMMANDS = (
         "verify",
         results.add_verify,
         results.run_verify,
-        "prove a certificate again",
+        "verify a certificate",
         results.VERIFICATION,
     ),
     Command(
@@ -110,7 +110,7 @@ COMMANDS = (
         results.add_compare,
         results.run_compare,
         "compare models of the same data",
-        "Compare results of the same data: information criteria, the weights of Akaike, and "
+        "Compare results of the same data: information criteria, Akaike weights, and "
         "tests of nested models.",
     ),
     Command(
@@ -165,7 +165,7 @@ COMMANDS = (
         library.run,
         "list the example problems, or describe one",
         "List the problems of the library, which come with odefit; with a name, describe one: "
-        "where its data are from, and the values that are known for it.",
+        "the source of its data, and its known values.",
     ),
 )
 """All commands in the order of the help, one row each."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from odefit.result.result import Result
 
 DESCRIPTION = (
-    "Find the measurements that tell most about the unknowns: observables, times, initial values, "
+    "Find the measurements that determine the unknowns best: observables, times, initial values, "
     "doses and inputs. The data of a result count as measured; those of a problem do not."
 )
 

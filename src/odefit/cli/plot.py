@@ -89,48 +89,48 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "(default: for a screen)",
     )
     parser.add_argument(
-        "--experiment", metavar="NAME", help="of a fit and of residuals: only this experiment"
+        "--experiment", metavar="NAME", help="for a fit and residuals: only this experiment"
     )
     parser.add_argument(
         "--observable",
         metavar="NAME",
         nargs="+",
         action="extend",
-        help="of a fit and of residuals: only these observables",
+        help="for a fit and residuals: only these observables",
     )
     parser.add_argument(
-        "--band", choices=("linear", "profile"), help="of a fit: confidence and prediction bands"
+        "--band", choices=("linear", "profile"), help="for a fit: confidence and prediction bands"
     )
     add_values(
         parser,
         "--scenario",
         "FILE.toml|FILE.csv",
-        "of a fit: predicted runs with their bands in one figure, instead of the experiments",
+        "for a fit: predicted runs with their bands in one figure, instead of the experiments",
     )
     parser.add_argument(
         "--until",
         metavar="TIME",
         type=float,
-        help="of a fit: extend curves and bands to this time beyond the data",
+        help="for a fit: extend curves and bands to this time beyond the data",
     )
     parser.add_argument(
         "--share-axes",
         action="store_true",
-        help="of a fit: the same time axis in all panels, the same vertical axis for each "
+        help="for a fit: the same time axis in all panels, the same vertical axis for each "
         "observable",
     )
     parser.add_argument(
         "--overlay",
         action="store_true",
-        help="of a fit: all experiments in one panel for each observable",
+        help="for a fit: all experiments in one panel for each observable",
     )
     parser.add_argument(
         "--inputs",
         action="store_true",
-        help="of a fit: panels of inputs and doses, which --overlay and --scenario always have",
+        help="for a fit: panels of inputs and doses, which --overlay and --scenario always have",
     )
     parser.add_argument(
-        "--log-y", action="store_true", help="of a fit: a logarithmic vertical axis"
+        "--log-y", action="store_true", help="for a fit: a logarithmic vertical axis"
     )
 
 

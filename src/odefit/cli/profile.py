@@ -109,7 +109,7 @@ def _profiled(options: argparse.Namespace, executor: Executor | None, signals: I
     if options.time_limit is not None:
         left = options.time_limit - (time.perf_counter() - began)
         if left <= 0:
-            return _without(result, "the fit has taken all the time", TIME_LIMIT, options)
+            return _without(result, "the fit has used all the time", TIME_LIMIT, options)
     keys = None if options.only is None else [k.strip() for k in options.only.split(",")]
     with progress_line() as report:
         profiles = result.profile(

@@ -24,8 +24,8 @@ from odefit.common.packages import require
 from odefit.methods.running.control import Progress
 
 VERIFICATION = (
-    "Prove a certificate of branch and bound again, leaf by leaf, in the ball arithmetic of FLINT "
-    "and by code that is not that of the search. The exit status is 0 if it holds, and 3 if not."
+    "Verify a certificate of branch and bound, leaf by leaf, in the ball arithmetic of FLINT and "
+    "with code that shares nothing with the search. The exit status is 0 if it holds, and 3 if not."
 )
 
 

@@ -73,7 +73,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--within",
         metavar="FOLDER",
         type=Path,
-        help="allow data files anywhere in this folder (default: in that of the problem file)",
+        help="allow data files anywhere in this folder (default: the folder of the problem file)",
     )
 
 

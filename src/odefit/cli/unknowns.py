@@ -28,7 +28,7 @@ def add_unknowns(parser: argparse.ArgumentParser) -> None:
         parser,
         "--bounds",
         "NAME=LOW:HIGH",
-        "other bounds, e.g. k=0:1 or k=0: for no upper one; may be repeated. "
+        "other bounds, e.g. k=0:1, or k=0: without an upper bound; may be repeated. "
         "'propose' lets a global method use bounds that the data suggest for unknowns without "
         "bounds",
     )

@@ -37,7 +37,7 @@ REFUSAL = "Refused. Please open the address that 'odefit explore' has printed, w
 
 ENTRANCE = """<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=./">
-<title>odefit explore</title><p><a href="./">Go on to the page.</a></p></html>
+<title>odefit explore</title><p><a href="./">Continue to the page.</a></p></html>
 """
 """The page that sets the cookie. It forwards by itself: a redirection by status would still count
 as coming from the page of the link, without any cookie of ``SameSite=Strict``."""

@@ -74,7 +74,7 @@ class Explorer:
 
     def _repr_html_(self) -> str:
         if not self.running:
-            return "<p>The page is not served any more.</p>"
+            return "<p>The page is no longer served.</p>"
         title = escape(f"Explore {self._session.problem.name}", quote=True)
         return (
             f'<iframe src="{self._server.frame_url}" title="{title}" width="100%" '

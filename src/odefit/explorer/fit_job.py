@@ -142,7 +142,7 @@ class FitJob:
             if self._stop.is_set() and process and time.monotonic() - asked > SIGNAL_INTERVAL:
                 asked = time.monotonic()
                 if not CAN_INTERRUPT:
-                    return None, "The fit was ended: Windows cannot ask it for its best so far."
+                    return None, "The fit was ended without an answer, as always on Windows."
                 interrupt(process)
             message = child.receive(REPORT_INTERVAL)
             if message is None:

@@ -63,8 +63,8 @@ def propose(path: Path, problem: Problem, values: Mapping[str, float]) -> Propos
             remarks.append(f"{name} is not written: a problem file has no guesses of noise.")
         elif min(chosen) != max(chosen):
             remarks.append(
-                f"{name} is not written: each experiment has its own value, and the file one guess "
-                "for all of them."
+                f"{name} is not written: each experiment has its own value, but the file has one "
+                "guess for all of them."
             )
         else:
             section = "parameters" if unknown.kind == "parameter" else "initial"

@@ -225,7 +225,7 @@ def _unexpected_character(text: str, start: int) -> ExpressionError:
             "equation out"
         )
     elif character == "%":
-        remedy = "; for per cent divide by 100; there is no remainder of a division"
+        remedy = "; for per cent divide by 100; there is no remainder operator"
     elif character == ".":
         module = re.search(r"\b(np|numpy|math|sp|sympy|jnp|torch|pm)\Z", text[:start])
         remedy = (

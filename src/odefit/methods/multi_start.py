@@ -55,7 +55,7 @@ MIN_POINTS_FOR_SCATTER = 200
 
 @dataclass(frozen=True)
 class MultiStart(Method):
-    """A local method started from many points in the range of the unknowns.
+    """Start a local method from many points in the range of the unknowns.
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ class Option:
 
 
 OPTIONS: Mapping[str, Option] = {
-    "starts": Option("number of starts (default: as many as the evidence asks for)", "N", int),
+    "starts": Option("number of starts (default: as many as the evidence requires)", "N", int),
     "scheme": Option("discretisation scheme: trapezoid, radau, runge-kutta, ..."),
     "mesh": Option("number of equal steps of the mesh", "M", int),
     "solver": Option("solver of the discretised problem: ipopt, scip (with bounds), ..."),

@@ -35,7 +35,7 @@ MIN_LIKELIHOOD_GAIN = 1e-9  # gain of the log-likelihood below which the search 
 
 @dataclass(frozen=True)
 class SingleShooting(Method, LocalMethod):
-    """Bounded trust-region Gauss-Newton method on the integrated trajectories, from one start.
+    """Run a bounded Gauss-Newton method on the integrated trajectories from one start.
 
     Attributes
     ----------

@@ -416,4 +416,4 @@ def _determined(problem: Problem, analysis: Identifiability) -> Iterator[str]:
             f"{some(list(analysis.sometimes))}. There the data cannot distinguish values."
         )
     if analysis.scatter:
-        yield f"From how the residuals scatter: {', '.join(analysis.scatter)}."
+        yield f"From the scatter of the residuals: {', '.join(analysis.scatter)}."

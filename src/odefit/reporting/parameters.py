@@ -279,7 +279,7 @@ def _unknown_row(unknown: Unknown, value: float, uncertainty: Uncertainty | None
         identifiable, flag = True, "by profile"
         remark = Note(own_note or "the interval is that of a profile")
     elif trouble is Trouble.NOT_LINEAR:
-        remark = Note(own_note or "the linear interval is not to be trusted")
+        remark = Note(own_note or "the linear interval cannot be trusted")
     elif trouble is Trouble.NO_NOISE:
         identifiable = None
         remark = Note("no noise: the data are reproduced to rounding")

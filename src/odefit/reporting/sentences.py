@@ -255,8 +255,8 @@ def _determined(result: ResultData) -> tuple[bool, str]:
     if crooked:
         one = len(crooked) == 1
         parts.append(
-            f"The linear interval{'' if one else 's'} of {some(crooked)} {'is' if one else 'are'} "
-            f"not to be trusted: profile {'it' if one else 'them'}."
+            f"The linear interval{'' if one else 's'} of {some(crooked)} cannot be trusted: "
+            f"profile {'it' if one else 'them'}."
         )
     return good, " ".join(parts)
 

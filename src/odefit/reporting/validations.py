@@ -108,8 +108,8 @@ def measurement_table(validation: ValidationData) -> pd.DataFrame:
 UNDECIDED = {
     Undecided.NOT_NORMAL: "the test needs normal noise without limits of quantification",
     Undecided.CORRELATED: "the test needs noise that is not correlated in time",
-    Undecided.UNDETERMINED: "how far its predictions are uncertain is not known",
-    Undecided.NO_FREEDOM: "the fit leaves no degrees of freedom to tell the noise",
+    Undecided.UNDETERMINED: "the uncertainty of its predictions is not known",
+    Undecided.NO_FREEDOM: "the fit leaves no degrees of freedom to estimate the noise",
 }
 """The reasons for the absence of a verdict, in words."""
 

@@ -121,7 +121,8 @@ def settling_of(
     measurement = settlement(extended, vectors, known_names, windows, variance, tuple(noise))
     if measurement is None:
         raise InputError(
-            "settle: the solutions predict the same of all that may be measured; name other "
+            "settle: the solutions predict the same for everything that may be measured; name "
+            "other "
             "observables or times"
         )
     return Settling(**vars(measurement))

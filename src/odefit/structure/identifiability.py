@@ -271,13 +271,13 @@ class _Classification:
         problem = self.problem
         if self.counted.branches:
             yield (
-                "Solutions are counted in which functions (exp, log, sqrt, powers, ...) have "
-                "their principal values."
+                "Only solutions in which functions (exp, log, sqrt, powers, ...) have their "
+                "principal values are counted."
             )
         elif self.counted.branches is False:
             yield (
-                "Functions (exp, log, sqrt, powers, ...) count as states of their own: some of "
-                "the solutions may belong to other branches of them."
+                "Functions (exp, log, sqrt, powers, ...) count as additional states: some of "
+                "the solutions may belong to their other branches."
             )
         if self.counted.compared is not None:
             yield (

@@ -223,7 +223,7 @@ class StructuralIdentifiability:
         if self.named("undecided"):
             if self.named("locally"):
                 parts.append(
-                    "That those called so are identifiable locally is proved (ranks modulo a "
+                    "Local identifiability of those called identifiable is proved (ranks modulo a "
                     "prime)."
                 )
         elif self.error:
@@ -232,11 +232,15 @@ class StructuralIdentifiability:
                 f"with a probability below {_bound(self.error)}."
             )
         elif not self.named("in combination", "no effect"):
-            parts.append("That all are identifiable locally is proved (full rank modulo a prime).")
+            parts.append(
+                "Local identifiability of all unknowns is proved (full rank modulo a prime)."
+            )
         else:
             parts.append("Those that are not identifiable are in no equation of the outputs.")
             if self.named("globally", "locally"):
-                parts.append("That the others are so locally is proved (full rank modulo a prime).")
+                parts.append(
+                    "Local identifiability of the others is proved (full rank modulo a prime)."
+                )
         if self.solutions == 1 and not self.named("globally", "locally"):
             return " ".join(parts)
         if self.solutions is not None and self.exact:
@@ -246,8 +250,8 @@ class StructuralIdentifiability:
             )
         elif self.solutions is not None:
             parts.append(
-                "The count is numerical, by homotopy continuation; that a solution is missing "
-                f"has a probability of about {_bound(self.doubt)} or less."
+                "The count is numerical, by homotopy continuation; the probability that a "
+                f"solution is missing is about {_bound(self.doubt)} or less."
             )
         return " ".join(parts)
 
@@ -278,7 +282,7 @@ class StructuralIdentifiability:
         if self.reason:
             return
         if self.combinations:
-            more = f" and {self.missing} more, which are not so simple" if self.missing else ""
+            more = f" and {self.missing} more, which have no simple form" if self.missing else ""
             which = "combination" if len(self.combinations) == 1 else "combinations"
             yield f"Identifiable {which}: {', '.join(self.combinations)}{more}."
         elif self.missing and self.named("in combination"):

@@ -164,7 +164,7 @@ def test_parameters_that_the_data_cannot_distinguish_are_named() -> None:
         decay(model=Model(ode={"x": "-(a + c)*x"}), parameters={"a": {}, "c": {}})
     )
     assert match.singular == ("a", "c")
-    assert "the smoothed data do not tell apart a, c" in match.message
+    assert "the smoothed data do not distinguish a, c" in match.message
     assert found["a"] + found["c"] == pytest.approx(0.7, abs=1e-8)
 
 

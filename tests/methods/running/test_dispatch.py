@@ -163,7 +163,8 @@ def test_a_broken_executor_is_replaced_and_reported_without_loss(
     assert found == EXPECTED
     (said,) = control.remarks
     assert said == (
-        "the executor was given up, and the work went on here: BrokenProcessPool: a child died"
+        "the executor was abandoned, and the work continued in this process: "
+        "BrokenProcessPool: a child died"
     )
 
 

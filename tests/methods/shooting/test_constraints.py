@@ -246,7 +246,7 @@ WRONG = {
     "q@5 = 1": "there is no state 'q'",
     "X@5 = 1": "no state 'X'; did you mean 'x'",
     "k3 = 1": "unknown name 'k3'; did you mean 'k1'|unknown name 'k3'",
-    "x = 1": "say when: x@0 is x at t = 0",
+    "x = 1": "give the time: x@0 is x at t = 0",
     "k1": "expected two expressions and one of =, <=, >= between them",
     "": "expected two expressions and one of =, <=, >= between them",
     "k1 <= k2 <= 3": "expected two expressions and one of =, <=, >=",

@@ -113,7 +113,7 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
         'dispersion: contradicts distribution = "poisson", which has none',
     ),
     "dispersion of normal noise": ({"dispersion": 0.1}, {}, "dispersion: belongs to distribution"),
-    "loss without a scale": ({"loss": "huber"}, {}, "tells outliers by the noise; give sd"),
+    "loss without a scale": ({"loss": "huber"}, {}, "recognises outliers by the noise; give sd"),
     "Laplace without a scale": ({"distribution": "laplace"}, {}, "has a scale; give sd"),
     "loss of Laplace noise": (
         {"sd": 1.0, "loss": "huber", "distribution": "laplace"},

@@ -79,7 +79,7 @@ def test_a_sum_of_thousands_of_terms_is_not_nested() -> None:
         ("f(x)", "unknown function 'f' at position 1"),
         ("sin(x, y)", "the function 'sin' takes 1 argument, got 2"),
         ("floor(x)", "expressions have no 'floor', and nothing can stand for it"),
-        ("piecewise(1, x > 0)", "piecewise has no value for where none of its conditions holds"),
+        ("piecewise(1, x > 0)", "piecewise has no value where none of its conditions holds"),
         ("1 + inf", "'inf' at position 5 of '1 \\+ inf' is not a finite number"),
         ("(" * 200 + "x", "nested too deeply"),
         ("x + " * 200 + "(" * 200 + "x", "nested too deeply"),

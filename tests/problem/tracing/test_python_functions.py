@@ -266,7 +266,7 @@ def infinite(t: float, x: Any, k: float) -> Any:
         (
             remainder,
             "return [x[0] * (t % 24)]",
-            "expressions have no rounding and no remainder of a division",
+            "expressions have neither rounding nor a remainder operator",
         ),
         (floor, "return [np.floor(t) * x[0]]", "np.floor is not a function of expressions"),
         (broken, "return [x[0] * x[3]]", "IndexError: index 3 is out of bounds"),

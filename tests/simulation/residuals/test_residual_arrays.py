@@ -245,7 +245,7 @@ def test_a_standard_deviation_that_is_not_positive_is_a_failure_with_its_reason(
     assert found.time == 2.0
     assert found.reason == (
         "the standard deviation of 'y' is -0.0646647, and must be positive; "
-        "write sqrt(a^2 + (...)^2) with a > 0 if y may come to zero"
+        "write sqrt(a^2 + (...)^2) with a > 0 if y may reach zero"
     )
 
 

@@ -196,7 +196,8 @@ def _parts(
         return _blocks(conditions, DEFAULT_BLOCKS if folds is None else folds)
     if len(conditions) < 2:
         raise InputError(
-            f'by = "{by}" needs two experiments or more, there is one; leave out blocks of time: '
+            f'by = "{by}" needs at least two experiments, but there is one; leave out blocks of '
+            "time: "
             'by = "block"'
         )
     count = len(conditions) if folds is None else folds

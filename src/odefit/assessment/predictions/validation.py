@@ -291,7 +291,7 @@ def _unit(forward: ForwardMap, deviance: Deviance) -> float:
     if not forward.given_noise:
         if not deviance.variance > 0:
             raise InputError(
-                "the fit leaves no residuals to tell how new measurements scatter; give their "
+                "the fit leaves no residuals to show how new measurements scatter; give their "
                 "standard deviation in [noise]"
             )
         return math.sqrt(deviance.variance)

@@ -158,7 +158,7 @@ def with_curvature(
             key = problem.keys[i]
             trouble[key] = Trouble.NOT_LINEAR
             notes[key] = (
-                "the linear interval is not to be trusted, as the model bends within it; a profile "
+                "the linear interval cannot be trusted, as the model bends within it; a profile "
                 "can tell more"
             )
     return replace(

@@ -65,7 +65,7 @@ class Quantity:
                 raise InputError(f"expression '{text}': unknown name '{name}'{one_of(name, known)}")
         quantity = cls(label or rest, text, experiment, expression)
         if not quantity.unknowns(problem):
-            raise InputError(f"expression '{text}': there is nothing to estimate in it")
+            raise InputError(f"expression '{text}': it contains no unknown")
         return quantity
 
     def unknowns(self, problem: Problem) -> set[int]:

@@ -98,7 +98,7 @@ def _with_sentence(
     sentences += held
     if disagrees(profile):
         low, high = profile.linear
-        sentences.append(f"The linear interval [{low:.4g}, {high:.4g}] is not to be trusted.")
+        sentences.append(f"The linear interval [{low:.4g}, {high:.4g}] cannot be trusted.")
     return replace(profile, sentence=" ".join(sentences))
 
 

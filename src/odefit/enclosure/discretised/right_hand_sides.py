@@ -232,5 +232,5 @@ def step_equations(segment: Segment) -> Iterator[StepEquations]:
     if done + 1 < len(relations.times):
         raise InputError(
             "BranchAndBound, scheme: its equations do not determine its points step by step; "
-            "take one of those that are named"
+            "take one of the listed schemes"
         )

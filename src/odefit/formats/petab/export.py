@@ -182,7 +182,7 @@ class Export:
                     self.issues.error(
                         f'[[experiment]] "{condition.name}"',
                         f"the event of '{event.when}' comes before measurements at its time in "
-                        'PEtab 2; say measured = "after", or give a time',
+                        'PEtab 2; write measured = "after", or give a time',
                     )
             else:
                 assert event.time is not None

@@ -142,7 +142,7 @@ def _version(value: object) -> Literal[1, 2]:
             "'format_version: 1' or 'format_version: 2.0.0'"
         )
     raise InputError(
-        f"format_version: odefit reads PEtab of versions 1 and 2, this is {shown(value)}"
+        f"format_version: odefit reads PEtab versions 1 and 2, but this is {shown(value)}"
     )
 
 
@@ -157,7 +157,7 @@ def _files_of_version_1(
         raise InputError("problems: expected a list with the files of the problem")
     if len(problems) != 1:
         raise InputError(
-            f"problems: there are {len(problems)}, odefit reads one; make a file of each"
+            f"problems: there are {len(problems)}, but odefit reads one; put each into its own file"
         )
     files = problems[0]
     kinds = ("observable", "condition", "measurement", "mapping")

@@ -73,7 +73,7 @@ MANY_STARTS = 80
 
 @dataclass(frozen=True)
 class Automatic(Method):
-    """All methods together: their answers are compared, and the search ends with enough evidence.
+    """Combine all methods, compare their answers, and stop when the evidence suffices.
 
     Integral matching comes first if it applies, then single shooting over growing horizons.
     Successive halving and iterated local search follow while few starts end at the best answer.

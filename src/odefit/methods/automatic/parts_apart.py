@@ -125,7 +125,7 @@ def _together(
         apart = f"but for the noise ({names}) were fitted apart, then all together"
     begin = (
         f"the experiments fall into {len(parts)} groups with unknowns of their own, which "
-        f"{apart}; of the one that needed most: "
+        f"{apart}; of the group with the longest search: "
     )
     return Estimate(
         tuple(starts),

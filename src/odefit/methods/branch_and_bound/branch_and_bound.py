@@ -51,7 +51,7 @@ LEFT_OUT = ("seconds", "certificate")
 
 ONE_SOLUTION = (
     "For some values of the unknowns the discretised equations may have several solutions, because "
-    "they are nonlinear and implicit: the bounds speak only of the solution that Newton's method "
+    "they are nonlinear and implicit: the bounds hold only for the solution that Newton's method "
     "finds when it follows the equations step by step from the initial values."
 )
 """Remark on the bounds of a problem whose discretised equations may have several solutions."""
@@ -59,7 +59,7 @@ ONE_SOLUTION = (
 
 @dataclass(frozen=True)
 class BranchAndBound(Method):
-    """Find the global optimum, with a proof, in the space of the unknowns alone.
+    """Find and prove the global optimum in the space of the unknowns alone.
 
     Over a box of unknowns, the residuals are enclosed by polynomials with remainders, rounded
     outwards throughout. A box that cannot contain anything better than the incumbent is fathomed;

@@ -129,7 +129,7 @@ def goodness_sentence(
         only = [c.observable for c in large if c.observable]
         whose = f" of {_listed(only)}" if only else ""
         parts.append(
-            f"the residuals{whose} are larger than the noise that is given: {size} "
+            f"the residuals{whose} are larger than the given noise: {size} "
             f"(reduced {chi_square / degrees:.3g}, {_p(large)})"
         )
     pattern = [c for c in bad if c.kind == "pattern"]

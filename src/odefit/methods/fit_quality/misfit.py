@@ -182,7 +182,9 @@ def assess_misfit(
     else:
         cause = "a better one exists elsewhere, or the model does not describe the data"
     unfit = share > MAX_UNFIT_SHARE
-    fits = "does not describe the data" if unfit else "describes the data, but not up to its noise"
+    fits = (
+        "does not describe the data" if unfit else "describes the data, but not to within the noise"
+    )
     return Misfit(
         ratio=ratio,
         share=share,

@@ -352,7 +352,7 @@ class Matching:
             closed = f"{counted(len(linear), 'unknown')} in closed form"
             message = f"matched: {closed}, {len(nonlinear)} by search"
         if singular:
-            message += f"; the smoothed data do not tell apart {', '.join(singular)}"
+            message += f"; the smoothed data do not distinguish {', '.join(singular)}"
         if self._left_out:
             others = f" and {len(self._left_out) - 1} more" if len(self._left_out) > 1 else ""
             message += f"; left out: {self._left_out[0]}{others}"

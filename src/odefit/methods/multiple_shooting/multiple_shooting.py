@@ -137,7 +137,7 @@ SCREENED_POINTS = 64  # number of points of which each start is the best, if dat
 
 @dataclass(frozen=True)
 class MultipleShooting(Method):
-    """Condensed generalised Gauss-Newton on shooting nodes, damped by natural level functions.
+    """Run a damped generalised Gauss-Newton method with the states at shooting nodes as unknowns.
 
     Attributes
     ----------

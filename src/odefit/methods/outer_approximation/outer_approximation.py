@@ -56,7 +56,7 @@ ESTIMATED_STAGES = frozenset({"master", "groups"})
 
 @dataclass(frozen=True)
 class OuterApproximation(Method):
-    """Deterministic global optimisation of the discretised problem by outer approximation.
+    """Find and bound the global optimum of the discretised problem by outer approximation.
 
     A lower bound, from a relaxation, and an upper bound, the objective of the best answer so far,
     approach each other.

@@ -141,7 +141,7 @@ class Checkpoint:
         if head.startswith(b'{"odefit checkpoint"'):
             raise ForeignCheckpointError(
                 f"{self.path}: is the checkpoint of an earlier version of odefit, from which this "
-                "one cannot go on; name another file or remove it"
+                "one cannot continue; name another file or remove it"
             )
         if head and not head.startswith(b"SQLite format 3\x00"):
             raise InputError(f"{self.path}: is not a checkpoint; name another file or remove it")
@@ -383,7 +383,7 @@ def _check_format(database: sqlite3.Connection, path: Path) -> bool:
     if version > FORMAT:
         raise InputError(
             f"{path}: was written by a later version of odefit (format {version}, this one reads "
-            f"up to {FORMAT}); go on with that version, or name another file"
+            f"up to {FORMAT}); continue with that version, or name another file"
         )
     if version < LEAST_FORMAT or tables != {WORK_TABLE, RECORD_TABLE}:
         raise InputError(

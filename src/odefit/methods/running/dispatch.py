@@ -50,7 +50,7 @@ class WorkerLateError(Exception):
     """Raised in place of an outcome: a worker has not answered; if it is ours, it was ended."""
 
 
-NO_ANSWER = f"it has not answered {LATE_SECONDS:g} s after the time limit, and was given up"
+NO_ANSWER = f"it had not answered {LATE_SECONDS:g} s after the time limit, and was abandoned"
 """The reason given when a worker is ended because it hangs or was stopped."""
 
 

@@ -147,7 +147,7 @@ class Workers:
         if self.lose_own(executor, reason):
             pass
         elif executor is self._users_executor:
-            remark = f"the executor was given up, and the work went on here: {reason}"
+            remark = f"the executor was abandoned, and the work continued in this process: {reason}"
             LOGGER.warning(remark)
             self._remarks.append(remark)
             self._users_executor = None

@@ -106,7 +106,9 @@ def _parse(problem: Problem, constraint: Constraint) -> ParsedConstraint:
         raise InputError(str(error)) from error
     for name in expression.names - states.keys() - condition.scalars.keys():
         if name in names:
-            raise InputError(f"say when: {name}@{condition.t0:g} is {name} at t = {condition.t0:g}")
+            raise InputError(
+                f"give the time: {name}@{condition.t0:g} is {name} at t = {condition.t0:g}"
+            )
         raise InputError(f"unknown name {name!r}{did_you_mean(name, condition.scalars)}")
     kind: Literal["equation", "inequality"] = (
         "equation" if relations[0] in ("=", "==") else "inequality"

@@ -50,7 +50,7 @@ LOCAL_SHARE = 0.25  # share of a global solver's time for the local search befor
 
 @dataclass(frozen=True)
 class Transcription(Method):
-    """A method that discretises the problem and solves it by a local or a global solver.
+    """Discretise the problem, and solve it by a local or a global solver.
 
     Attributes
     ----------

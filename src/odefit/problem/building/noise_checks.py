@@ -230,7 +230,7 @@ def _check_scale(series: Series, name: str, noise: Noise, issues: Issues) -> Non
     if series.censored is not None:
         why = "values are censored, whose probability depends on the noise"
     elif noise.loss is not None:
-        why = f'loss = "{noise.loss}" tells outliers by the noise'
+        why = f'loss = "{noise.loss}" recognises outliers by the noise'
     elif not noise.gaussian:
         why = f"{noise.choice} has a scale"
     else:

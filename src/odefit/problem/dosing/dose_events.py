@@ -250,7 +250,7 @@ class DoseEvents:
             self._issues.error(
                 record.place,
                 f"there are measurements at t = {time:g} both above and below the row of the dose, "
-                "which change at once; let those below be a little later",
+                "whose values change at once; give those below a slightly later time",
             )
         return "after"
 

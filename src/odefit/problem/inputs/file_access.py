@@ -72,8 +72,8 @@ class NamedFiles:
                 return path
             issues.error(
                 place,
-                f"the files up to {shown(name)} have more than {MAX_TABLE_SIZE / 1e6:g} MB, of "
-                "which no more is read; leave out what is not needed",
+                f"the files up to {shown(name)} have more than {MAX_TABLE_SIZE / 1e6:g} MB in "
+                "total, and no more is read; leave out unneeded files",
             )
             return None
         whose = "of this file" if self.within is None else f"{shown(str(self.within))}"
@@ -140,7 +140,7 @@ def is_small(text: str, label: str, issues: Issues, most_rows: int = MAX_ROWS) -
 def too_many(entries: str, count: int, most: int) -> str:
     """Return the reason for refusing a table with so many rows, columns or cells."""
     return (
-        f"has {count} {entries}, and {most} are read at most; leave out what is not needed, or "
+        f"has {count} {entries}, and {most} are read at most; leave out unneeded ones, or "
         "split it into several"
     )
 
@@ -186,7 +186,7 @@ def read_content(path: Path, label: str, issues: Issues, most: int) -> bytes | N
         issues.error(
             label,
             f"has {status.st_size / 1e6:.3g} MB, and {most / 1e6:g} MB are read at most; leave out "
-            "what is not needed, or split it into several",
+            "unneeded rows and columns, or split it into several",
         )
         return None
     return content

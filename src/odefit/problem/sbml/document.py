@@ -240,7 +240,7 @@ def _check_errors(document: Any, source: str) -> None:
         for e in grave[:MAX_MESSAGES]
     ]
     if len(grave) > MAX_MESSAGES:
-        messages.append(f"{source}: and {len(grave) - MAX_MESSAGES} more of the kind")
+        messages.append(f"{source}: and {len(grave) - MAX_MESSAGES} more of this kind")
     raise InputError(messages)
 
 

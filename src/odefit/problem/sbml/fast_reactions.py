@@ -53,7 +53,8 @@ def _check_coefficient(net: Term, species: Symbol, reading: Reading) -> None:
         if symbol.rule and symbol.name in names_in(net.text):
             reading.error(
                 species.place,
-                f"how often a fast reaction makes it, '{symbol.id}', has a rule; give the reaction "
+                f"its stoichiometry in a fast reaction, '{symbol.id}', has a rule; give the "
+                "reaction "
                 "a kinetic law of finite speed",
             )
 

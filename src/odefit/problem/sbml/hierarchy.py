@@ -35,7 +35,8 @@ def flattened(document: Any, source: str) -> str:
     if grave or not done:
         raise InputError(
             [f"{source}, line {e.getLine()}: {' '.join(e.getMessage().split())}" for e in grave]
-            or f"{source}: libsbml cannot make its submodels one model; other packages may be why"
+            or f"{source}: libsbml cannot merge its submodels into one model; other packages "
+            "may be the reason"
         )
     return str(libsbml.writeSBMLToString(document))
 
@@ -63,7 +64,7 @@ def _check_submodels(document: Any, source: str) -> None:
                     "flattened copy of the model"
                 )
             if len(above) > MAX_LEVELS:
-                raise InputError(f"{place}: models are within each other over {MAX_LEVELS} deep")
+                raise InputError(f"{place}: models are nested more than {MAX_LEVELS} deep")
             if reference in above:
                 raise InputError(f"{place}: the model {shown(reference)} contains itself")
             if reference not in definitions:

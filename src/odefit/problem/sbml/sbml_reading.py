@@ -303,7 +303,7 @@ def remarks_on(reading: Reading, result: SbmlModel) -> list[str]:
         remarks.append(f"{_named('name', result.without_value)} without a value in the file")
     own_names = {s.name for s in reading.by_id.values()} | set(reading.amounts.values())
     remarks += [
-        f"nothing changes in time; the state '{name}', which is 0, stands for that"
+        f"nothing changes in time, so the model gets the state '{name}', which stays 0"
         for name in result.states
         if name not in own_names
     ]
@@ -311,7 +311,7 @@ def remarks_on(reading: Reading, result: SbmlModel) -> list[str]:
     if reading.model.getNumConstraints():
         remarks.append(f"{reading.model.getNumConstraints()} constraints are not checked")
     if reading.model.getNumUnitDefinitions():
-        remarks.append("units are taken as they are, nothing is converted")
+        remarks.append("units are taken as they are and not converted")
     return remarks
 
 

@@ -207,7 +207,7 @@ def piecewise(terms: Sequence[Term]) -> Term:
         otherwise = pieces.pop()[0]
     if otherwise is None:
         raise ExpressionError(
-            "piecewise has no value for where none of its conditions holds; add an otherwise"
+            "piecewise has no value where none of its conditions holds; add an otherwise"
         )
     if logical:
         return _chosen(pieces, otherwise)

@@ -48,7 +48,7 @@ def check_toml(text: str, source: str) -> None:
             continue
         parts = 0
         if keys > MAX_KEYS:
-            reason = f"more than {MAX_KEYS} keys; make several problems of it"
+            reason = f"more than {MAX_KEYS} keys; split the problem"
             raise _too_large(text, token.start(), source, reason)
         if values > MAX_VALUES:
             reason = f"more than {MAX_VALUES} values in lists; put data into CSV files"

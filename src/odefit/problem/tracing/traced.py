@@ -165,7 +165,7 @@ class Traced(_Recorded):
         raise refusal(f"'{self}' is one number and has no elements")
 
     def _unknown(self, *_: object) -> Any:
-        raise refusal("expressions have no rounding and no remainder of a division")
+        raise refusal("expressions have neither rounding nor a remainder operator")
 
     __round__ = __floor__ = __ceil__ = __trunc__ = _unknown
     __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = _unknown

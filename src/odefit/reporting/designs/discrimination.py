@@ -19,13 +19,12 @@ def rivalry_sentence(rivalry: Rivalry, measurements: str) -> str:
     """Return the sentence on a design that discriminates; `measurements` names its measurements."""
     first, second = (f'"{name}"' for name in rivalry.models)
     least = min(d for d in (rivalry.distance, rivalry.reverse) if not math.isnan(d))
-    apart = "tells" if least >= CLEARLY else "tells most, though not surely, of"
+    verb = "distinguishes" if least >= CLEARLY else "is the best attempt to distinguish"
     reverse = ""
     if not math.isnan(rivalry.reverse):
         reverse = f", and if {second} is right, those of {first} by {_deviations(rivalry.reverse)}"
-    together = " apart" if least >= CLEARLY else ""
     return (
-        f"Measuring {measurements} {apart} {first} and {second}{together}: if {first} is right, "
+        f"Measuring {measurements} {verb} {first} and {second}: if {first} is right, "
         f"the closest curves of {second} miss it by {_deviations(rivalry.distance)}{reverse}."
     )
 
@@ -41,7 +40,8 @@ def rivalry_lines(design: DesignData, rivalry: Rivalry) -> Iterator[str]:
     if design.criterion is Criterion.BUZZI_FERRARIS and largest <= width * (1 + 1e-9):
         yield (
             f"The criterion is {significant(largest, 3)}, not more than {width}: no single "
-            "measurement is expected to tell more than noise and the uncertainty of both models."
+            "measurement is expected to show more than the noise and the uncertainty of both "
+            "models."
         )
     pairs = [f"{significant(a, 3)} or {significant(b, 3)}" for a, b in rivalry.predictions[:6]]
     more = " ..." if len(rivalry.predictions) > 6 else ""
@@ -71,13 +71,14 @@ def settling_sentence(settlement: Settlement) -> str:
     """Return the sentence on a measurement that distinguishes several solutions."""
     unit = f" {settlement.time_unit}" if settlement.time_unit else ""
     values = joined([significant(v, 3) for v in settlement.predictions])
-    tells = "tells" if settlement.distance >= CLEARLY else "tells most, though not surely, of"
+    verb = (
+        "distinguishes" if settlement.distance >= CLEARLY else "is the best attempt to distinguish"
+    )
     count = len(settlement.predictions)
-    apart = " apart" if settlement.distance >= CLEARLY else ""
     noise = ", which is assumed" if settlement.assumed else ""
     return (
         f'Measuring {settlement.observable} at {significant(settlement.time, 3)}{unit} in "'
-        f'{settlement.experiment}" {tells} the {count} solutions{apart}: they predict {values}, '
+        f'{settlement.experiment}" {verb} the {count} solutions: they predict {values}, '
         "and a "
         f"measurement scatters by {significant(settlement.sd, 2)}{noise}."
     )

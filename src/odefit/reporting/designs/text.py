@@ -104,7 +104,7 @@ def lost_sentence(design: DesignData) -> str:
     if not design.remedies:
         return (
             f"{sentence}No further state would change that: fix one of these unknowns, or name the "
-            "quantities that are wanted with --of (of=[...])."
+            "quantities of interest with --of (of=[...])."
         )
     first = design.remedies[0]
     equal = [r for r in design.remedies if len(r.remaining) == len(first.remaining)]
@@ -140,10 +140,11 @@ def design_lines(design: DesignData) -> Iterator[str]:
             "proof that there is no better one."
         )
     if design.existing:
-        yield f"The {counted(design.existing, 'measurement')} that there are count."
+        verb = "counts" if design.existing == 1 else "count"
+        yield f"{counted(design.existing, 'existing measurement')} {verb}, too."
     if design.found and not design.noise_known:
         yield (
-            "The problem does not tell the size of the noise: give it in [noise], or with "
+            "The problem does not give the size of the noise: state it in [noise], or with "
             "--sd NAME=VALUE, to plan the widths of intervals."
         )
     if any(math.isnan(i.after[0]) for i in design.intervals) and design.noise_known:

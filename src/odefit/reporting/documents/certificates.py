@@ -29,11 +29,11 @@ def _reason(verdict: Verdict) -> str:
     leaf = f"leaf {verdict.leaf}"
     match verdict.finding:
         case Finding.CHANGED:
-            return "the file is not as it was written (its digest is another)"
+            return "the file has been changed (its digest differs)"
         case Finding.OTHER_STATEMENT:
             return "its fingerprint is not that of the problem that it states"
         case Finding.OTHER_PROBLEM:
-            return "it is about another problem than the given one"
+            return "it belongs to another problem than the given one"
         case Finding.INCUMBENT:
             return (
                 f"the objective at {place} is not proved to be at most its upper bound, "

@@ -54,7 +54,7 @@ REASONS = {
     "grow without bound",
     "ERR_FAILURE": "the solution becomes too steep, grows without bound or jumps",
     "CONV_FAILURE": "the implicit step does not converge; the solution may grow without bound",
-    "TOO_MUCH_ACC": "the accuracy asked for is beyond the computer's",
+    "TOO_MUCH_ACC": "the requested accuracy exceeds that of the computer",
     "ILL_INPUT": "the right-hand side is not defined at the start",
     "RHSFUNC_FAIL": "the right-hand side is not defined",
     "REPTD_RHSFUNC_ERR": "the right-hand side is not defined",

@@ -158,14 +158,14 @@ def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tup
     if not resting:
         return ()
     begin, rest, it, grows = (
-        ("begins", "rests", "it", "it grows")
+        ("begins", "rests", "it", "it does grow")
         if len(resting) == 1
-        else ("begin", "rest", "them", "they grow")
+        else ("begin", "rest", "them", "they do grow")
     )
     sentence = (
         f"{', '.join(resting)} {begin} at 0 and {rest} there: no term of the equations moves "
     )
-    sentence += f"{it} from 0. If {grows} in truth, give a small positive initial value"
+    sentence += f"{it} from 0. If {grows}, give a small positive initial value"
     return (sentence,)
 
 

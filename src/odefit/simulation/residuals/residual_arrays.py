@@ -166,7 +166,7 @@ class ResidualArrays:
             model = self._problem.model
             moving = {*model.states, *model.observables}
             if any(e.names & moving for e in noise.expressions):
-                reason += f"; write sqrt(a^2 + (...)^2) with a > 0 if {name} may come to zero"
+                reason += f"; write sqrt(a^2 + (...)^2) with a > 0 if {name} may reach zero"
         else:
             need = noise.law.requirement or "it has no logarithm"
             reason = f"observable '{name}' is {value:g}: {need}"

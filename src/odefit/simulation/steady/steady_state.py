@@ -375,7 +375,7 @@ class SteadyStateSearch:
         rest = self._at_rest(now)
         if rest is not None:
             return rest
-        reason = "the steady state that it begins at has no derivatives by the unknowns"
+        reason = "the steady state at its start has no derivatives with respect to the unknowns"
         return self._failure(now, reason)
 
     def _changed(self, before: _Point, now: _Point) -> float:
