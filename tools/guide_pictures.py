@@ -168,38 +168,39 @@ def picture_of_the_way() -> Figure:
         ("Result", "table, figures,\nreport, file"),
     ]
     with style.plain_style():
-        figure = style.new_figure(7.2, 1.25)
+        figure = style.new_figure(4.2, 2.1)
         figure.set_layout_engine("none")
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        axes.set(xlim=(0.0, 6.0), ylim=(0.0, 1.0))
+        axes.set(xlim=(0.0, 3.0), ylim=(0.0, 2.0))
         axes.axis("off")
         centred: dict[str, Any] = {"ha": "center", "va": "center"}
         for k, (title, words) in enumerate(boxes):
+            # Two rows, the second from right to left: legible on a telephone.
+            left, low = (k if k < 3 else 5 - k), (1.0 if k < 3 else 0.0)
             ends = k in (0, len(boxes) - 1)
             colour = style.SERIES[0] if ends else style.INK
             axes.add_patch(
                 FancyBboxPatch(
-                    (k + 0.08, 0.16),
-                    0.74,
+                    (left + 0.1, low + 0.16),
+                    0.76,
                     0.68,
                     boxstyle="round,pad=0.02,rounding_size=0.06",
                     linewidth=1.0,
                     edgecolor=colour,
                     facecolor="none",
-                    mutation_aspect=4.0,
+                    mutation_aspect=1.3,
                 )
             )
-            axes.text(k + 0.45, 0.67, title, fontsize=9.0, color=colour, **centred)
-            axes.text(
-                k + 0.45, 0.38, words, ha="center", va="center", fontsize=6.6, color=style.INK
-            )
-            if not ends or k == 0:
-                axes.annotate(
-                    "",
-                    xy=(k + 1.04, 0.5),
-                    xytext=(k + 0.86, 0.5),
-                    arrowprops={"arrowstyle": "->", "color": style.INK, "linewidth": 0.9},
-                )
+            axes.text(left + 0.48, low + 0.67, title, fontsize=9.5, color=colour, **centred)
+            axes.text(left + 0.48, low + 0.38, words, fontsize=7.2, color=style.INK, **centred)
+            if k < len(boxes) - 1:
+                begin, end = (left + 0.9, low + 0.5), (left + 1.08, low + 0.5)
+                if k == 2:
+                    begin, end = (left + 0.48, low + 0.13), (left + 0.48, low - 0.12)
+                elif k > 2:
+                    begin, end = (left + 0.06, low + 0.5), (left - 0.12, low + 0.5)
+                arrow = {"arrowstyle": "->", "color": style.INK, "linewidth": 0.9}
+                axes.annotate("", xy=end, xytext=begin, arrowprops=arrow)
     return figure
 
 
@@ -268,6 +269,7 @@ FIGURES: dict[str, Callable[[odefit.Result], Figure]] = {
     "reactions.svg": lambda _: picture_of_files("writing-models.md"),
     "dosing.svg": lambda _: picture_of_files("dosing.md"),
     "motor.svg": lambda _: picture_of_files("from-matlab.md"),
+    "copasi.svg": lambda _: picture_of("from-copasi.md"),
     "exchange.svg": lambda _: picture_of_files("coming-from.md"),
     "program.svg": lambda _: picture_of_a_program(),
     "outlier.svg": lambda _: picture_of("noise.md"),

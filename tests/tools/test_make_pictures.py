@@ -27,6 +27,7 @@ PAGES = {
     "docs/noise.md": "pictures/",
     "docs/steady-states.md": "pictures/",
     "docs/dosing.md": "pictures/",
+    "docs/from-copasi.md": "pictures/",
     "docs/coming-from.md": "pictures/",
     "docs/from-matlab.md": "pictures/",
     "docs/from-lmfit.md": "pictures/",
