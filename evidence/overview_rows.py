@@ -192,7 +192,7 @@ def coverage(table: Table) -> tuple[str, str, str]:
     worst = [x for row in table for x in numbers(row["goodness called bad"])]
     return (
         f"95 % intervals by profile hold the truth in {span(held, 3)} % of 1,000 data sets",
-        "the level that is asked, 95 %",
+        "the nominal level, 95 %",
         f"right models are called bad in {span(worst)} % (5 % asked)",
     )
 

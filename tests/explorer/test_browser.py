@@ -351,7 +351,7 @@ def test_guesses_are_written_after_a_look_at_the_difference(page: Page, file: Pa
     expect(page.locator("#message")).to_contain_text("has changed since the difference was shown")
     page.get_by_role("button", name="Write to steps.toml").click()
     dialog.get_by_role("button", name="Write").click()
-    expect(page.locator("#message")).to_contain_text("The guesses of steps.toml are these values")
+    expect(page.locator("#message")).to_contain_text("The guesses of steps.toml have these values")
     expected = DECAY.replace("guess = 0.3", "guess = 0.6") + "# theirs\n"
     assert file.read_text(encoding="utf-8") == expected
 
@@ -384,7 +384,7 @@ def test_a_failed_integration_keeps_the_curves_and_says_why(browser: Browser) ->
         slider(page, "k").focus()
         page.keyboard.press("End")
         expect(page.locator("#message")).to_contain_text("fails at t = 0.11")
-        expect(page.locator("#message")).to_contain_text("The curves are those from before.")
+        expect(page.locator("#message")).to_contain_text("The curves are from before this failure.")
         assert curve(page) == before
         page.keyboard.press("Home")
         expect(page.locator("#message")).to_be_empty()
@@ -515,9 +515,9 @@ def test_a_result_file_of_this_computer_becomes_a_snapshot(page: Page, file: Pat
         "other.json cannot be used: none of the unknowns of this problem is in it; it has z."
     )
     chooser.set_input_files(file.parent / "wrong.json")
-    expect(message).to_contain_text("wrong.json cannot be used: it is no JSON; choose a file that")
+    expect(message).to_contain_text("wrong.json cannot be used: it is not JSON; choose a file that")
     chooser.set_input_files(file.parent / "part.json")
-    expect(message).to_contain_text("not in the file, and as they are now: m, a")
+    expect(message).to_contain_text("not in the file, and unchanged: m, a")
     expect(message).to_contain_text("outside the bounds here, and moved to them: k")
 
 
@@ -620,7 +620,7 @@ def test_one_dose_can_be_changed_beside_the_curve_as_it_was(
             "(d) => document.querySelector('path.scenario').getAttribute('d') !== d",
             changed,
         )
-        page.get_by_role("button", name="As it was").click()
+        page.get_by_role("button", name="Reset scenario").click()
         expect(page.locator("path.scenario")).to_have_count(0)
     assert watch.problems == []
 

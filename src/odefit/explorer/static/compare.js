@@ -10,7 +10,7 @@ export class CompareView {
     this.element.className = "scroll";
     this.element.tabIndex = 0;
     this.element.setAttribute("role", "region");
-    this.element.setAttribute("aria-label", "Values that were kept");
+    this.element.setAttribute("aria-label", "Kept values");
   }
 
   draw(answer) {
@@ -19,8 +19,8 @@ export class CompareView {
     if (!kept.length) {
       const hint = document.createElement("p");
       hint.className = "small";
-      hint.textContent = "Nothing has been kept yet. Keep a snapshot, fit, or start with "
-        + "'--result FILE.json', and its values stand here beside those of now.";
+      hint.textContent = "Nothing is kept yet. Keep a snapshot, fit, or start with "
+        + "'--result FILE.json': its values appear here beside the present ones.";
       this.element.replaceChildren(hint);
       return;
     }

@@ -3,7 +3,7 @@
 import { get, post, Refusal } from "./api.js";
 import { parsed, short } from "./numbers.js";
 
-const INTERVAL = 300; // milliseconds between two questions how the fit stands
+const INTERVAL = 300; // milliseconds between two requests for the progress of the fit
 
 /** The buttons and the progress of a fit. */
 export class Fitting {
@@ -99,5 +99,5 @@ function ended(report) {
     ? `the objective ${short(result.objective, 6)}`
     : `the log-likelihood ${short(likelihood, 6)}`;
   return `Fit ${report.number} has ended after ${short(report.seconds, 3)} s with ${value}; the `
-    + `sliders stand at its values.${how}`;
+    + `sliders have its values.${how}`;
 }

@@ -56,7 +56,7 @@ export class Live {
     const values = [...this.state.values];
     try {
       const answer = await post("curves", { values, objective, ...this.wanted() });
-      if (answer.failure) this.say(`${answer.failure} The curves are those from before.`);
+      if (answer.failure) this.say(`${answer.failure} The curves are from before this failure.`);
       else {
         await this.state.scenario?.ask(values, this.wanted());
         this.say("");

@@ -8,7 +8,7 @@ export function valuesIn(text) {
   try {
     content = JSON.parse(text);
   } catch {
-    throw new Error("it is no JSON; choose a file that odefit fit --json or this page has written");
+    throw new Error("it is not JSON; choose a file that odefit fit --json or this page has written");
   }
   const tables = ["parameters", "initial", "noise", "values"].map((name) => content?.[name]);
   const found = new Map();
@@ -18,7 +18,7 @@ export function valuesIn(text) {
       if (typeof value === "number" && Number.isFinite(value)) found.set(key, value);
     }
   }
-  if (!found.size) throw new Error("there are no values in it: it holds no solution, or is no result");
+  if (!found.size) throw new Error("it contains no values: it has no solution, or is not a result");
   return found;
 }
 
@@ -39,7 +39,7 @@ export function vectorOf(found, unknowns, now) {
     throw new Error(`none of the unknowns of this problem is in it; it has ${[...found.keys()].slice(0, 5).join(", ")}`);
   }
   const remarks = [];
-  if (missing.length) remarks.push(`not in the file, and as they are now: ${missing.join(", ")}`);
+  if (missing.length) remarks.push(`not in the file, and unchanged: ${missing.join(", ")}`);
   if (outside.length) remarks.push(`outside the bounds here, and moved to them: ${outside.join(", ")}`);
   return { values, remarks };
 }
@@ -51,7 +51,7 @@ export function loadFiles(chooser, state, snapshots, say) {
     if (!file) return;
     chooser.value = ""; // the same file may be chosen again
     try {
-      if (file.size > MOST_BYTES) throw new Error("it is larger than 100 MB, and no result");
+      if (file.size > MOST_BYTES) throw new Error("it is larger than 100 MB, so it is not a result");
       const { values, remarks } = vectorOf(valuesIn(await file.text()), state.unknowns, state.values);
       const name = file.name.replace(/\.json$/i, "").slice(0, 40);
       snapshots.keep(name, values);

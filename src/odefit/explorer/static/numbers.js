@@ -12,7 +12,7 @@ export function short(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
-/** Return the number that a text stands for; NaN if it stands for none. */
+/** Return the number that a text means, or NaN. */
 export function parsed(text) {
   const plain = text.trim().replace("−", "-");
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) ? Number(plain) : NaN;

@@ -12,7 +12,7 @@ export class Saving {
     document.getElementById("write-row").hidden = file === null;
     document.getElementById("propose").textContent = `Write to ${file} …`;
     document.getElementById("copy-name").value = `${name.replace(/[^\w-]+/g, "_")}_explored.toml`;
-    document.getElementById("copy-place").textContent = `Copies stand in ${folder}.`;
+    document.getElementById("copy-place").textContent = `Copies are in ${folder}.`;
     this.on("propose", "click", () => this.propose());
     this.on("write", "click", () => this.write());
     this.on("keep-file", "click", () => this.dialog.close());
@@ -42,7 +42,7 @@ export class Saving {
     this.digest = found.digest;
     const text = document.getElementById("difference-text");
     text.replaceChildren(...found.difference.split("\n").map(colouredLine));
-    if (!found.difference) text.textContent = "Nothing: the guesses are these values already.";
+    if (!found.difference) text.textContent = "Nothing to write: the guesses have these values already.";
     const remarks = document.getElementById("difference-remarks");
     remarks.replaceChildren(...found.remarks.map((remark) => {
       const item = document.createElement("li");
@@ -57,7 +57,7 @@ export class Saving {
     const found = await post("guesses/write", { digest: this.digest });
     this.dialog.close();
     this.state.problem.guesses = [...this.state.values];
-    this.say(`The guesses of ${found.written} are these values now.`);
+    this.say(`The guesses of ${found.written} have these values now.`);
   }
 
   async copy() {

@@ -40,7 +40,7 @@ export class Scenario {
     if (this.name === name) return;
     this.name = name;
     const several = this.state.problem.experiments.length > 1;
-    this.of.textContent = several ? `Of ${name}; another can be chosen above the figures.` : "";
+    this.of.textContent = several ? `For ${name}; choose another one above the figures.` : "";
     const givens = this.state.problem.givens[name] ?? [];
     const single = givens.filter((given) => given.record !== null);
     const rows = givens.filter((given) => given.record === null).map((given) => this.row(given));

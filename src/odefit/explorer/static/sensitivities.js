@@ -43,7 +43,7 @@ export class SensitivitiesView {
       this.given = experiments[0];
       this.compute();
     } else if (this.at && this.at !== JSON.stringify(this.state.values)) {
-      this.note.textContent = "The sliders have moved since: these are the sensitivities before.";
+      this.note.textContent = "The sliders have moved since: these sensitivities are from before.";
     }
   }
 

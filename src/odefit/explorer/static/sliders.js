@@ -57,7 +57,7 @@ export class Sliders {
     box.type = "checkbox";
     box.setAttribute("aria-label", `hold ${unknown.key}: it is not fitted`);
     hold.append(box, " hold");
-    hold.title = "What is held is not fitted";
+    hold.title = "Held unknowns are not fitted";
     const slider = document.createElement("input");
     Object.assign(slider, { type: "range", min: "0", max: String(STEPS), step: "1", id: `${id}-slider` });
     slider.setAttribute("aria-label", `${unknown.key}, slider`);
