@@ -167,7 +167,7 @@ def test_points_may_be_given() -> None:
 def test_a_problem_without_unknowns_needs_no_analysis() -> None:
     result = found(decay("-a*x", {"a": 0.5}))
     assert result.points == ()
-    assert "No unknown acts on" in result.sentence
+    assert "No unknown has an effect on" in result.sentence
 
 
 @pytest.mark.slow

@@ -215,7 +215,7 @@ def test_steps_below_the_accuracy_of_the_integration_do_not_count() -> None:
     found = assessed(3e-8)
     assert found.gradient > OPTIMALITY_TOLERANCE
     assert found.optimal
-    assert "as far as their accuracy can tell" in found.sentence
+    assert "as far as their accuracy shows" in found.sentence
     assert not assessed(1e-6).optimal
 
 

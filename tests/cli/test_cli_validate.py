@@ -136,7 +136,7 @@ def test_a_limit_before_the_first_part_has_its_own_status_and_files(
     [
         ([], "give a file of new measurements"),
         (["new.csv", "--cross", "block"], "give no other measurements"),
-        (["--cross", "experiment"], "needs two experiments or more"),
+        (["--cross", "experiment"], "needs at least two experiments"),
         (["new.csv", "--dask", "here:8786"], "--dask: belongs to --cross"),
         (["--cross", "block", "--report", "v.pdf"], "a report is written as .html, .md"),
         (["new.csv", "--folds", "3"], "--folds: belongs to --cross"),

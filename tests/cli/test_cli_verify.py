@@ -42,7 +42,7 @@ def test_a_certificate_holds_for_its_problem_alone(
     said = capsys.readouterr().out
     assert said.startswith("The certificate holds, for the given problem: no values")
     assert main(["verify", proof, str(folder / "b.toml")]) == 3
-    assert "is about another problem than the given one" in capsys.readouterr().out
+    assert "belongs to another problem than the given one" in capsys.readouterr().out
 
 
 def test_the_first_leaf_that_does_not_hold_is_named(

@@ -246,7 +246,7 @@ def test_tabs_work_by_keyboard_and_every_view_draws(page: Page) -> None:
         expect(tab).to_have_attribute("aria-selected", "true")
         expect(tab).to_be_focused()
         if name == "Compare":
-            expect(page.locator("#view")).to_contain_text("Nothing has been kept yet")
+            expect(page.locator("#view")).to_contain_text("Nothing is kept yet")
         elif name == "Figures":
             expect(page.locator("#view")).to_contain_text("fit first")
         elif name == "Residuals":

@@ -74,7 +74,7 @@ def test_a_notebook_shows_a_frame_until_the_end(page: Explorer) -> None:
     assert page.fit is None
     page.stop()
     assert not page.running
-    assert "not served any more" in page._repr_html_()
+    assert "no longer served" in page._repr_html_()
     with pytest.raises(httpx.ConnectError):
         httpx.get(found[1])
 

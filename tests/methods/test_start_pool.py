@@ -67,8 +67,8 @@ def test_a_worker_that_hangs_is_given_up_after_the_time_limit_and_its_start_is_r
     assert sorted(end.index for _, end, _ in found) == [0, 1, 2]
     assert {(end.status, whole) for _, end, whole in found} == {(Status.TIME_LIMIT, False)}
     assert found[0][1].message == (
-        "the worker process was ended: it has not answered 5 s after the time limit, and was given "
-        "up"
+        "the worker process was ended: it had not answered 5 s after the time limit, and was "
+        "abandoned"
     )
 
 

@@ -82,7 +82,7 @@ def broken(tmp_path: Path, case: str, file: str, old: str, new: str) -> str:
          "parameter_file: _parameters.tsv\nparameter_file: others.tsv",
          "line 3: the key 'parameter_file' occurs twice"),
         ("v1/0001", "_0001.yaml", "format_version: 1", "format_version: 3",
-         "_0001.yaml: format_version: odefit reads PEtab of versions 1 and 2"),
+         "_0001.yaml: format_version: odefit reads PEtab versions 1 and 2"),
         ("v2/0001", "_0001.yaml", "location: _model.xml", "location: []",
          "_0001.yaml: model_files, model_0, location: expected one file, got 0"),
         ("v2/0022", "_mapping.tsv", "condition2\t", "condition2\t\tname\ncondition2\t",

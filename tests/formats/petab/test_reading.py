@@ -217,7 +217,7 @@ MISTAKES = [
     ("measurements", ("scale_1\t", "scale_1;2\t"), "product has 1 placeholders"),
     ("measurements", ("\t0.8", "\tx"), "line 2: measurement: expected a finite number, got 'x'"),
     ("measurements", ("usual\t1", "usual\t-1"), "line 2: time: measurements begin at time 0"),
-    ("problem", ("format_version: 1", "format_version: 3"), "odefit reads PEtab of versions 1 and"),
+    ("problem", ("format_version: 1", "format_version: 3"), "odefit reads PEtab versions 1 and"),
     ("problem", ("format_version: 1\n", ""), "format_version: missing"),
     ("problem", ("sbml_files: [model.xml]", "sbml_files: []"), "sbml_files: expected one file"),
     ("problem", ("model.xml", "https://x.org/m.xml"), "is an address"),

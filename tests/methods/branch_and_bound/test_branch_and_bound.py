@@ -237,7 +237,7 @@ def test_unintended_solutions_are_reported(ode: str, scheme: str, unique: bool) 
     result = fit(one(ode), BranchAndBound(scheme, 8, starts=1), seed=1)
     bounds = result.assessment.bounds
     assert bounds is not None
-    assert ("only of the solution that Newton's method finds" in bounds.sentence) is (not unique)
+    assert ("only for the solution that Newton's method finds" in bounds.sentence) is (not unique)
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def test_residuals_above_the_given_noise_are_not_marked_as_good() -> None:
     assert goodness.chi_square > 1_000
     assert goodness.degrees_of_freedom == pytest.approx(27.0, abs=0.01)
     told = f"{result.message} {goodness.sentence}"
-    assert "larger than the noise that is given" in told
+    assert "larger than the given noise" in told
     assert verdict(result).tone != "good"
 
 

@@ -103,7 +103,7 @@ def test_a_file_above_the_limit_is_refused_with_both_sizes(tmp_path: Path) -> No
     issues = Issues()
     assert read_text(tmp_path / "large", "large", issues, 2_000_000) is None
     (message,) = issues.errors
-    assert message.startswith("large: has 2 MB, and 2 MB are read at most; leave out what is")
+    assert message.startswith("large: has 2 MB, and 2 MB are read at most; leave out unneeded")
     assert read_content(tmp_path / "large", "large", Issues(), 2_000_001) is not None
 
 

@@ -280,5 +280,5 @@ def test_a_package_within_a_submodel_that_matters_is_refused() -> None:
     )
     root = declared("comp") + " " + declared("multi")
     given = sbml(SUBMODEL, version=1, root=root).replace("<model ", f"{inside}<model ")
-    with pytest.raises(odefit.InputError, match="other packages may be why"):
+    with pytest.raises(odefit.InputError, match="other packages may be the reason"):
         read_sbml(given)
