@@ -32,6 +32,31 @@ def test_the_reference_describes_nothing_twice() -> None:
     assert not [name for name, times in described.items() if times > 1]
 
 
+def contents(page: str) -> list[str]:
+    """Return the pages in the table of contents of a page, without those that are generated."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^```\{toctree\}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = [line for entry in entries for line in entry.split("\n")]
+    names = [re.sub(r".*<(.*)>", r"\1", line) for line in lines if line and line[0] != ":"]
+    return [name for name in names if (DOCS / f"{name}.md").is_file()]
+
+
+def test_a_page_belongs_to_one_kind() -> None:
+    kinds = ("tutorials", "guide", "reference", "methods")
+    times = Counter(name for kind in kinds for name in contents(kind))
+    assert len(times) > 50
+    assert not [name for name, count in times.items() if count > 1]
+
+
+def test_each_guide_begins_with_its_figure() -> None:
+    guides = contents("guide")
+    assert len(guides) > 25
+    openings = {
+        name: (DOCS / f"{name}.md").read_text(encoding="utf-8").split("\n## ")[0] for name in guides
+    }
+    assert not [name for name, opening in openings.items() if "![" not in opening]
+
+
 QUESTIONS = {
     "excel": "problem-file",
     "dates": "problem-file",

@@ -167,9 +167,9 @@ def _is_mirror(
 ) -> bool:
     """Return whether a mirror solution is near `move` from the optimum.
 
-    `fold` has the move relative to the unknowns, up to a factor; the directions of residuals that
-    other unknowns can follow, as columns; and the change of the residuals at the fold. If the
-    change at `move` is not small, Gauss-Newton steps show whether a mirror solution is near.
+    `fold` has the move relative to the unknowns (up to a factor), the directions of residuals that
+    other unknowns can follow (columns), and the change of the residuals there. If the change at
+    `move` is not small, Gauss-Newton steps show whether a mirror solution is near.
     """
     relative, others, barrier = fold
     mirror = _evaluated(forward, vector, evaluation, move)
