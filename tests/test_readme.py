@@ -159,7 +159,7 @@ def test_links_between_pages_lead_somewhere() -> None:
     made = {f"docs/{name}" for name in reference_pages.PAGES}  # when the documentation is built
     dead = [
         f"{page}: {target}"
-        for page in PAGES
+        for page in (*PAGES, "CHANGELOG.md")
         for target in re.findall(
             r"\]\(([^)#\s]+)(?:#[^)]*)?\)", (ROOT / page).read_text(encoding="utf-8")
         )
@@ -192,7 +192,7 @@ def anchors(page: Path) -> set[str]:
 def test_anchors_of_links_between_pages_are_headings() -> None:
     link = re.compile(r"\]\(([^)#\s]*)#([^)\s]+)\)")
     dead = []
-    for page in PAGES:
+    for page in (*PAGES, "CHANGELOG.md"):
         for target, anchor in link.findall((ROOT / page).read_text(encoding="utf-8")):
             path = (ROOT / page).parent / target if target else ROOT / page
             if "://" not in target and path.suffix == ".md" and anchor not in anchors(path):
