@@ -58,7 +58,7 @@ FAMILIES = (
 )
 """Packages of methods/ that do not import each other; what two of them share lies beside them."""
 
-HEAVY = ("casadi", "heyoka", "numba", "matplotlib", "pandas", "scipy")
+HEAVY = ("casadi", "heyoka", "llvmlite", "numba", "matplotlib", "pandas", "scipy")
 """What ``import odefit`` leaves alone until it is needed."""
 
 PRINTERS = (

@@ -9,11 +9,11 @@ Mutants are drawn from all packages of ``src/odefit``, in proportion to their pl
 STATE is a folder with a copy of the tree, which is changed; the working tree is not. A mutant is
 run by the fast tests of its package that reach its line until one fails: first those of the
 mirrored file, and quick ones before slow ones. Lines that no test reaches by name (module level,
-kernels that numba compiles) are run by the tests that reach the module, or by those of the whole
-package. A mutant is killed by a test that fails, by an error, or by needing more than
+kernels) are run by the tests that reach the module, or by those of the whole package. A mutant is
+killed by a test that fails, by an error, or by needing more than
 `CPU_SECONDS`. `equivalent_mutants.toml` says which survivors change nothing, and why.
 
-The maintained tools do not suit: mutmut copies every function into a trampoline, which breaks numba
+The maintained tools do not suit: mutmut copies every function into a trampoline, which breaks
 kernels and worker processes; cosmic-ray has one command of tests for all mutants, and mutates the
 working tree. This tool needs only coverage and pytest.
 """
@@ -81,6 +81,7 @@ PRELOADED = (
     "pandas",
     "hypothesis.strategies",
     "casadi",
+    "llvmlite.binding",
     "numba",
     "pytest",
 )
@@ -298,8 +299,7 @@ class Loaded:
     def patches(cls, path: Path, source: bytes, changed: bytes) -> Patches | None:
         """Return the new code of all mutated functions; None if a fresh interpreter is needed.
 
-        Code that runs on import (module level, classes, defaults) and code that numba compiles need
-        one.
+        Code that runs on import (module level, classes, defaults) and kernels need one.
         """
         name = str(path)
         if "/bdf/" in name or name not in cls.functions:

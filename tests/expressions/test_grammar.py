@@ -20,7 +20,6 @@ from odefit.problem.model import Model
 from odefit.simulation.engines.bdf.evaluation import evaluate, registers
 from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, symbols_of
 from odefit.simulation.engines.programs import program
-from tests.simulation.numerics import from_python
 
 NAMES = ("x", "y")
 
@@ -91,7 +90,7 @@ def test_all_algebras_agree_on_values_and_derivatives_of_pieces(
     straight = program(symbols, outputs)
     for i, point in enumerate(zip(x, y, strict=True)):
         found = np.zeros(3)
-        from_python(evaluate)(straight, np.array(point), from_python(registers)(straight), found)
+        evaluate(straight, np.array(point), registers(straight), found)
         np.testing.assert_allclose(found, [value[i], *derivatives[i]], rtol=1e-12, atol=1e-12)
 
 

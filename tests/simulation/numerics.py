@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -15,19 +13,6 @@ from odefit.simulation import Evaluation, Simulation, Trajectory, simulate
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 
 Array = npt.NDArray[np.float64]
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-@cache
-def from_python(kernel: Callable[P, R]) -> Callable[P, R]:
-    """A kernel that only compiled functions may call, for tests."""
-
-    @numba.njit(error_model="numpy")
-    def call(*arguments: Any) -> R:
-        return kernel(*arguments)  # type: ignore[call-arg]  # of any number, by numba
-
-    return cast(Callable[P, R], call)
 
 
 def evaluated(forward: ForwardMap, vector: Array, choice: EngineChoice = UNDECIDED) -> Evaluation:

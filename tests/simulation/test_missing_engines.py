@@ -126,7 +126,7 @@ def test_with_both_packages_there_is_no_remark() -> None:
     [
         ("heyoka", "heyoka"),
         pytest.param("casadi", "casadi", marks=pytest.mark.slow),
-        pytest.param("bdf", "numba", marks=pytest.mark.slow),
+        pytest.param("bdf", "llvmlite", marks=pytest.mark.slow),
     ],
 )
 def test_a_requested_engine_that_is_missing_is_refused(engine: str, package: str) -> None:
@@ -181,19 +181,19 @@ def test_without_any_engine_a_fit_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_without_numba_stiff_equations_are_fitted_by_cvodes_and_the_result_says_so() -> None:
+def test_without_llvmlite_stiff_equations_are_fitted_by_cvodes_and_the_result_says_so() -> None:
     code = (
         "problem = odefit.library.load('alpha-pinene')\n"
         "result = odefit.fit(problem, odefit.SingleShooting())\n"
         "print(result.objective)\n"
         "print(*result.warnings, sep='\\n')"
     )
-    run = without("numba", code=code)
+    run = without("llvmlite", code=code)
     assert run.returncode == 0, run.stderr
     objective, *warnings = run.stdout.splitlines()
     expected = odefit.fit(odefit.library.load("alpha-pinene"), odefit.SingleShooting()).objective
     assert float(objective) == pytest.approx(expected, rel=1e-6)
-    assert sum("pip install numba" in warning for warning in warnings) == 1
+    assert sum("pip install llvmlite" in warning for warning in warnings) == 1
 
 
 @pytest.mark.slow
@@ -203,18 +203,18 @@ def test_a_package_whose_import_failed_counts_as_missing() -> None:
         "from odefit.simulation.engines.registry import import_problem\n"
         "class Broken:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'numba':\n"
+        "        if name == 'llvmlite':\n"
         "            return importlib.util.spec_from_loader(name, self)\n"
         "    def create_module(self, spec):\n"
-        "        raise ImportError('numba is too old')\n"
+        "        raise ImportError('llvmlite is too old')\n"
         "    def exec_module(self, module):\n"
         "        pass\n"
         "sys.meta_path.insert(0, Broken())\n"
         "forward = odefit.ForwardMap(odefit.library.load('alpha-pinene'))\n"
-        "print(len(forward.warnings), import_problem('numba'), *forward.warnings, sep='; ')"
+        "print(len(forward.warnings), import_problem('llvmlite'), *forward.warnings, sep='; ')"
     )
     run = without(code=code)
     assert run.returncode == 0, run.stderr
     before, problem, after = run.stdout.split("; ", 2)
-    assert (before, problem) == ("0", "numba is too old")
-    assert "(numba is too old)" in after
+    assert (before, problem) == ("0", "llvmlite is too old")
+    assert "(llvmlite is too old)" in after

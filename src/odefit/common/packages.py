@@ -83,5 +83,5 @@ def installed_version(package: str) -> str | None:
 @cache
 def numeric_versions() -> dict[str, str]:
     """Return the versions of packages that affect numerical results, "none" for missing ones."""
-    packages = ("odefit", "numpy", "scipy", "heyoka", "casadi", "numba")
+    packages = ("odefit", "numpy", "scipy", "heyoka", "casadi", "llvmlite")
     return {name: installed_version(name) or "none" for name in packages}

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.common.arrays import Array, IntArray
+from odefit.common.kernels.kernel import compiled
 from odefit.expressions.expressions import TIME, Expression
 from odefit.problem.experiment import Input
 from odefit.problem.vector_field import VectorField
-from odefit.simulation.engines.bdf.compiling import called_from_python, compiled
 from odefit.simulation.engines.bdf.evaluation import evaluate, registers
 from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, Symbol, column_of, symbols_of
 from odefit.simulation.engines.programs import Program, program
@@ -149,7 +149,7 @@ def _moved(
         moved[i] = states[i, lane] + length * mean
 
 
-@called_from_python
+@compiled
 def moved(
     steps: Steps, lanes: IntArray, start: Array, length: Array, scalars: Array, states: Array
 ) -> Array:
@@ -169,7 +169,7 @@ def moved(
     return all_after
 
 
-@called_from_python
+@compiled
 def advance(
     steps: Steps,
     edges: Edges,

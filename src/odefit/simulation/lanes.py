@@ -54,7 +54,7 @@ class Lanes:
             np.array([bool(c.difference.names & e.assign.keys()) for c in self.comparisons])
             for e in self.events
         ]
-        self.steps = self._compiled() if not import_problem("numba") else None
+        self.steps = self._compiled() if not import_problem("llvmlite") else None
 
     def _compiled(self) -> Steps | None:
         from odefit.simulation.lane_steps import steps_of

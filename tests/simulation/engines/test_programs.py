@@ -14,7 +14,6 @@ from odefit.expressions.grammar import ExpressionError
 from odefit.simulation.engines.bdf.evaluation import evaluate, registers
 from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, Symbol, symbols_of
 from odefit.simulation.engines.programs import ARRAY_FUNCTIONS, OPERATIONS, ArrayFunction, program
-from tests.simulation.numerics import from_python
 
 Array = npt.NDArray[np.float64]
 
@@ -22,7 +21,7 @@ Array = npt.NDArray[np.float64]
 def values(variables: ca.SX, expressions: list[ca.SX], at: Array) -> Array:
     made = program(variables, ca.densify(ca.vertcat(*expressions)))
     out = np.full(len(expressions), np.nan)
-    from_python(evaluate)(made, at, from_python(registers)(made), out)
+    evaluate(made, at, registers(made), out)
     return out
 
 
@@ -81,7 +80,7 @@ def test_outputs_may_be_variables_constants_and_the_same() -> None:
 def test_a_program_may_have_no_values() -> None:
     made = program(ca.SX.sym("x", 2), ca.SX(0, 1))
     out = np.zeros(0)
-    from_python(evaluate)(made, np.ones(2), from_python(registers)(made), out)
+    evaluate(made, np.ones(2), registers(made), out)
     assert len(made.instructions) == 0
 
 

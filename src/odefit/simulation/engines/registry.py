@@ -151,7 +151,7 @@ _ROWS = (
         name="runge-kutta",
         label="odefit's explicit engine",
         method="DOP853",
-        packages=("numba", "casadi"),
+        packages=("llvmlite", "casadi"),
         make=making.runge_kutta,
         stiff=False,
         tolerance=EXPLICIT_TOLERANCE,
@@ -164,7 +164,7 @@ _ROWS = (
         name="bdf",
         label="odefit's implicit engine",
         method="NDF",
-        packages=("numba", "casadi"),
+        packages=("llvmlite", "casadi"),
         make=making.bdf,
         stiff=True,
         adjoint=True,
@@ -318,8 +318,8 @@ _failed: set[str] = set()  # packages whose import has failed in this process
 def is_missing(package: str) -> bool:
     """Return whether a package cannot be imported, as far as is known without an import.
 
-    An installed package counts as missing once its import has failed. The import of numba takes
-    more than a tenth of a second, and fits without stiffness do not need it.
+    An installed package counts as missing once its import has failed. Fits without stiffness do
+    not need LLVM, whose import takes time.
     """
     if package in _failed:
         return True

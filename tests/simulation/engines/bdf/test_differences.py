@@ -16,7 +16,6 @@ from odefit.simulation.engines.bdf.differences import (
     combine,
     interpolation,
 )
-from tests.simulation.numerics import from_python
 
 Array = npt.NDArray[np.float64]
 
@@ -40,7 +39,7 @@ def differences(order: int, t: float, h: float) -> Array:
 def test_a_change_of_the_step_keeps_polynomials(order: int, factor: float) -> None:
     d = differences(order, 1.0, 0.1)
     many = np.repeat(d[None], 5, axis=2)
-    from_python(change_step)(d, many, order, factor, np.empty((6, 6)), np.empty((6, 5)))
+    change_step(d, many, order, factor, np.empty((6, 6)), np.empty((6, 5)))
     expected = differences(order, 1.0, 0.1 * factor)
     assert np.allclose(d[: order + 1], expected[: order + 1], rtol=1e-9, atol=1e-12)
     assert np.allclose(many[0, : order + 1], expected[: order + 1], rtol=1e-9, atol=1e-12)
@@ -51,17 +50,17 @@ def test_polynomials_are_interpolated_and_extrapolated(order: int) -> None:
     d = differences(order, 1.0, 0.1)
     out = np.empty(1)
     shares = np.empty((1, MAX_ORDER + 1))
-    from_python(interpolation)(order, 1.0, 0.1, 0.93, shares)
-    from_python(combine)(d, shares, 0, out)
+    interpolation(order, 1.0, 0.1, 0.93, shares)
+    combine(d, shares, 0, out)
     assert out[0] == pytest.approx(polynomials(order)(0.93), rel=1e-12)
-    from_python(combine)(d, EXTRAPOLATION, order, out)
+    combine(d, EXTRAPOLATION, order, out)
     assert out[0] == pytest.approx(polynomials(order)(1.1), rel=1e-10)
 
 
 @pytest.mark.parametrize("order", range(1, MAX_ORDER + 1))
 def test_a_step_of_a_polynomial_appends_its_differences(order: int) -> None:
     d = differences(order, 1.0, 0.1)
-    from_python(add_difference)(d, np.zeros(1), order)
+    add_difference(d, np.zeros(1), order)
     assert np.allclose(d, differences(order, 1.1, 0.1), rtol=1e-9, atol=1e-12)
 
 
@@ -70,7 +69,7 @@ def test_the_implicit_equation_holds_for_polynomials(order: int) -> None:
     """Without a correction, x - c x' is what the differences before give."""
     d = differences(order, 1.0, 0.1)
     out = np.empty(1)
-    from_python(combine)(d, IMPLICIT, order, out)
+    combine(d, IMPLICIT, order, out)
     polynomial = polynomials(order)
     c = 0.1 / ALPHA[order]
     assert out[0] == pytest.approx(polynomial(1.1) - c * polynomial.deriv()(1.1), rel=1e-9)

@@ -15,7 +15,6 @@ from odefit.simulation.engines.bdf.elimination import (
     solve_one,
     solve_transposed,
 )
-from tests.simulation.numerics import from_python
 
 
 def arrow(n: int) -> tuple[Elimination, IntArray, IntArray]:
@@ -49,14 +48,14 @@ def test_solutions_are_those_of_a_dense_solver(seed: int) -> None:
     jacobian = rng.normal(size=len(rows))
     jacobian[rows == columns] -= 3.0
     lu = np.empty(e.size)
-    assert from_python(factorise)(e, 0.3, jacobian, lu)
+    assert factorise(e, 0.3, jacobian, lu)
     matrix = np.eye(n)
     matrix[rows, columns] -= 0.3 * jacobian
     right = rng.normal(size=(n, 8))
     many, one, other = right.copy(), right[:, 3].copy(), right[:, 5].copy()
-    from_python(solve)(e, lu, many)
-    from_python(solve_one)(e, lu, one)
-    from_python(solve_transposed)(e, lu, other)
+    solve(e, lu, many)
+    solve_one(e, lu, one)
+    solve_transposed(e, lu, other)
     assert np.allclose(many, np.linalg.solve(matrix, right), rtol=1e-9, atol=1e-12)
     assert np.allclose(one, many[:, 3], rtol=1e-12, atol=1e-14)
     assert np.allclose(other, np.linalg.solve(matrix.T, right[:, 5]), rtol=1e-9, atol=1e-12)
@@ -65,14 +64,14 @@ def test_solutions_are_those_of_a_dense_solver(seed: int) -> None:
 def test_a_vanishing_pivot_is_not_trusted() -> None:
     e = elimination(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), 2)
     lu = np.empty(e.size)
-    assert not from_python(factorise)(e, 1.0, np.array([1.0, 1.0, 1.0, 1.0]), lu)
-    assert from_python(factorise)(e, 1.0, np.array([0.5, 1.0, 1.0, 0.5]), lu)
+    assert not factorise(e, 1.0, np.array([1.0, 1.0, 1.0, 1.0]), lu)
+    assert factorise(e, 1.0, np.array([0.5, 1.0, 1.0, 0.5]), lu)
 
 
 def test_rounding_in_place_of_a_pivot_is_not_trusted() -> None:
     e = elimination(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), 2)
     jacobian = np.array([1.0 - 1e-12, 1.0, 1.0, 1.0])
-    assert not from_python(factorise)(e, 1.0, jacobian, np.empty(e.size))
+    assert not factorise(e, 1.0, jacobian, np.empty(e.size))
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-9, 1.0, 1e9, 1e12])
@@ -88,19 +87,19 @@ def test_trust_does_not_depend_on_the_units_of_the_states(unit: float) -> None:
     exact = np.linalg.solve(np.eye(n) - 0.3 * dense, right)
     scaled = (dense * sizes[:, None] / sizes).ravel()
     lu, solution = np.empty(e.size), right * sizes
-    assert from_python(factorise)(e, 0.3, scaled, lu)
-    from_python(solve_one)(e, lu, solution)
+    assert factorise(e, 0.3, scaled, lu)
+    solve_one(e, lu, solution)
     assert np.allclose(solution / sizes, exact, rtol=1e-12)
     # The last pivot is the difference of terms that are alike to ten digits.
     singular = dense.copy()
     minor = np.linalg.det((np.eye(n) - 0.3 * dense)[:-1, :-1])
     singular[-1, -1] += np.linalg.det(np.eye(n) - 0.3 * dense) / minor / 0.3 * (1 - 1e-10)
-    assert not from_python(factorise)(e, 0.3, (singular * sizes[:, None] / sizes).ravel(), lu)
+    assert not factorise(e, 0.3, (singular * sizes[:, None] / sizes).ravel(), lu)
 
 
 def test_a_one_way_coupling_of_any_size_is_trusted() -> None:
     e = elimination(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
     lu, solution = np.empty(e.size), np.array([2.0, 3.0])
-    assert from_python(factorise)(e, 1.0, np.array([-1.0, 1e15, -2.0]), lu)
-    from_python(solve_one)(e, lu, solution)
+    assert factorise(e, 1.0, np.array([-1.0, 1e15, -2.0]), lu)
+    solve_one(e, lu, solution)
     assert np.allclose(solution, [1.0, (3.0 + 1e15) / 3.0], rtol=1e-15)

@@ -6,9 +6,6 @@ derivative is exact. The chain is traversed from its end, each operation transpo
 solution of transposed linear equations per step (internal numerical differentiation; H. G. Bock,
 Numerical treatment of inverse problems in chemical reaction kinetics, 1981). Its cost does not
 depend on the number of unknowns.
-
-numba caches it on disk, and checks only this file for changes, see
-:mod:`odefit.simulation.engines.bdf.integration`.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import called_from_python
+from odefit.common.kernels.kernel import compiled
 from odefit.simulation.engines.bdf.differences import (
     ALPHA,
     IMPLICIT,
@@ -43,7 +40,7 @@ from odefit.simulation.engines.bdf.recording import (
 from odefit.simulation.engines.programs import Indices
 
 
-@called_from_python
+@compiled
 def pull_back(
     eq: Equations,
     scalar_row: Indices,

@@ -11,7 +11,7 @@ from math import comb
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.common.kernels.kernel import compiled
 
 MAX_ORDER = 5  # highest order of the formulas
 

@@ -9,7 +9,7 @@ from scipy.sparse import coo_array, csc_array
 from scipy.sparse.linalg import splu
 
 from odefit.common.arrays import Array, IntArray
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.common.kernels.kernel import compiled
 from odefit.simulation.engines.programs import Indices
 
 SMALLEST_PIVOT = 1e-8

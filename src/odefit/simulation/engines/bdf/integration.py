@@ -1,8 +1,4 @@
-"""Variable-order integration of states and sensitivities: the outermost of the compiled kernels.
-
-numba caches it on disk, and checks only this file for changes: after a change of another kernel,
-change this file as well, or delete the cache.
-"""
+"""Variable-order integration of states and sensitivities: the outermost of the compiled kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import called_from_python, compiled
+from odefit.common.kernels.kernel import compiled
 from odefit.simulation.engines.bdf.differences import (
     ALPHA,
     BLOCK,
@@ -119,7 +115,7 @@ def newton(
     return False, rate
 
 
-@called_from_python
+@compiled
 def integrate(
     eq: Equations,
     start: float,
@@ -228,8 +224,8 @@ def integrate(
     rounding_errors(entries, x, derivatives, noise, diagonal)
     for tile in range(tiles):
         copy(sensitivities[tile].reshape(n * width), ds[tile, 0])
-        change = ds[tile, 1].reshape(n, width)
-        first_difference(entries, terms, tile, h, derivatives, sensitivities[tile], change)
+        first_ds = ds[tile, 1].reshape(n, width)
+        first_difference(entries, terms, tile, h, derivatives, sensitivities[tile], first_ds)
     order = int(np.int64(1))
     waiting = order + 1  # steps until order and step length may change
     tried = 0

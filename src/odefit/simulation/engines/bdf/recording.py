@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.common.kernels.kernel import compiled
 
 ORDER, FACTOR, LENGTH, BEFORE, AFTER, ACCEPTED, STATES = range(7)
 """Columns of a record: the order, the factor by which the step length was changed before the step,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.common.kernels.kernel import compiled
 from odefit.simulation.engines.bdf.differences import combine_twice
 from odefit.simulation.engines.bdf.elimination import Elimination, solve
 from odefit.simulation.engines.bdf.equations import Entries, ScalarTerms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.common.kernels.kernel import compiled
 from odefit.simulation.engines.bdf.differences import ERROR, MAX_ORDER
 from odefit.simulation.engines.bdf.equations import Entries
 from odefit.simulation.engines.bdf.evaluation import evaluate

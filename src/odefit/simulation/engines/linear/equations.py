@@ -100,7 +100,8 @@ def linear_equations(field: VectorField) -> LinearEquations | None:
     derivatives: list[Any] = by_scalars.nonzeros()
     every = ca.densify(ca.vertcat(known, *derivatives))
     derivative, scalar = np.array(_places(by_scalars), dtype=np.intp).reshape(-1, 2).T
-    rows, columns = np.array([places[k] for k, _ in which], dtype=np.intp).reshape(-1, 2).T
+    places_of = np.array([places[k] for k, _ in which], dtype=np.intp).reshape(-1, 2)
+    rows, columns = np.ascontiguousarray(places_of.T)
     equations = LinearEquations(
         states=n,
         inputs=len(inputs),

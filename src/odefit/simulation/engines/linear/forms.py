@@ -106,7 +106,7 @@ class LinearForms:
         if key not in self._recursions:
             equations = self._equations(field)
             self._recursions[key] = None
-            if equations is not None and not import_problem("numba"):
+            if equations is not None and not import_problem("llvmlite"):
                 from odefit.simulation.engines.linear.recursion import Recursion
 
                 self._recursions[key] = Recursion(equations, pattern)

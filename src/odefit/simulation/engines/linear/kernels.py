@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.simulation.engines.bdf.compiling import called_from_python, compiled
+from odefit.common.kernels.kernel import compiled
 
 REACH = 1.0
 """Largest product of rate and step length for a single series."""
@@ -84,7 +84,7 @@ def _small(x: Array, s: Array, order: int, largest: Array) -> bool:
     return small
 
 
-@called_from_python
+@compiled
 def by_series(
     equations: Coefficients,
     one: float,
@@ -149,7 +149,7 @@ def by_series(
     return True
 
 
-@called_from_python
+@compiled
 def by_transitions(
     classes: IntArray,
     matrices: Array,

@@ -1,15 +1,11 @@
-"""The integration of states and sensitivities: the outermost of the compiled kernels.
-
-numba caches it on disk, and checks only this file for changes: after a change of another kernel,
-change this file as well, or delete the cache.
-"""
+"""The integration of states and sensitivities: the outermost of the compiled kernels."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import called_from_python, compiled
+from odefit.common.kernels.kernel import compiled
 from odefit.simulation.engines.bdf.differences import copy
 from odefit.simulation.engines.bdf.equations import Equations, ScalarTerms
 from odefit.simulation.engines.bdf.evaluation import evaluate, registers
@@ -47,6 +43,8 @@ ERROR_SHARE = 0.25
 
 MISSED = 1e3
 """Defect within a step, in units of the tolerance, above which it has missed a feature."""
+
+STAGES = np.arange(ALL, dtype=np.uint32)  # their numbers
 
 STIFF_STEPS = 15  # steps at the limit of stability after which equations are stiff
 STABLE = 6.1  # length of the interval of stability on the negative real axis
@@ -92,7 +90,7 @@ def sensitivity_error(
     return ERROR_SHARE * SENSITIVITY_SHARE * largest
 
 
-@called_from_python
+@compiled
 def integrate(
     eq: Equations,
     method: Method,
@@ -142,7 +140,6 @@ def integrate(
     fifth_s, third_s, sums = np.empty(size), np.empty(size), np.empty(2 * width)
     f, fs = np.zeros((POWERS, n)), np.zeros((POWERS, size))
     p, shares = np.empty(POWERS), np.empty(ALL)
-    stage = np.arange(ALL).astype(np.uint32)
     atol, weights = np.empty(n), np.empty(n)
     program = eq.derivatives if tiles > 0 else eq.jacobian
     outputs = program.outputs
@@ -325,7 +322,7 @@ def integrate(
                     ks[tile],
                     fifth_s,
                 )
-            write_outputs(method, t, h, times, row, count, y, k, f, zero, stage, p, shares, out)
+            write_outputs(method, t, h, times, row, count, y, k, f, zero, STAGES, p, shares, out)
             for tile in range(tiles):
                 write_outputs(
                     method,
@@ -338,7 +335,7 @@ def integrate(
                     ks[tile],
                     fs,
                     zero_s,
-                    stage,
+                    STAGES,
                     p,
                     shares,
                     out_sensitivities[tile],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.common.kernels.kernel import compiled
 from odefit.simulation.engines.bdf.evaluation import (
     ADD,
     DIV,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.common.kernels.kernel import compiled
 from odefit.simulation.engines.bdf.differences import copy
 from odefit.simulation.engines.bdf.equations import Entries, ScalarTerms
 from odefit.simulation.engines.bdf.evaluation import run

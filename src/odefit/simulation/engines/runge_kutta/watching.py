@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.simulation.engines.bdf.compiling import compiled
+from odefit.common.kernels.kernel import compiled
 from odefit.simulation.engines.bdf.evaluation import evaluate
 from odefit.simulation.engines.bdf.watching import GOLDEN, ITERATIONS
 from odefit.simulation.engines.programs import Program
