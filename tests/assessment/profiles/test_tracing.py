@@ -176,3 +176,29 @@ def test_a_fit_in_between_that_does_not_converge_is_left_out(
     assert found.end == "limit"
     assert not ((found.at > points[k]) & (found.at < points[k + 1])).any()
     assert len(found.at) > len(points)  # the others are there all the same
+
+
+class Walled:
+    """A flat profile whose fits fail beyond a wall, where the model has no solution any more."""
+
+    evaluations = minimisations = 0
+    lower, upper, exact = -math.inf, 1e6, True
+
+    def first(self) -> Point:
+        return made(10.0, 0.0, 0.0, 0.0)
+
+    def point(self, near: Sequence[Point], at: float, gain: float) -> Point | str:
+        self.evaluations += 1
+        # Steps must become shorter in proportion to the distance from the wall, and never meet it.
+        longest = 0.5 * (20.0 - near[-1].at)
+        return "no solution" if at - near[-1].at > longest else made(at, 0.01, 1e-9, 0.0)
+
+
+def test_a_side_ends_where_its_points_hardly_advance_any_more() -> None:
+    family = Walled()
+    side = trace(family, family.first(), 1, DEVIANCE, LIMIT, False, lambda: False)
+    assert side.end == "points"
+    assert "have advanced by less than" in side.reason
+    assert math.isnan(side.limit)
+    assert side.at[-1] == pytest.approx(20.0, rel=0.05)
+    assert family.evaluations < 100

@@ -9,7 +9,7 @@ their exact derivatives, meets the limit; fits there are repeated until that end
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.profiles.families import Family, Final, Point
 from odefit.assessment.profiles.parts import End, Side
 from odefit.common.arrays import Array
+from odefit.common.cubics import crossing, departure
 
 STEP = 0.35
 """Step of the root of the deviance, relative to the root of its limit."""
@@ -50,6 +51,11 @@ MAX_POINTS = 100
 
 MAX_EVALUATIONS, MAX_ON_NODES = 3000, 5000
 """Numbers of evaluations of the model after which a side ends, in general and for fits on nodes."""
+
+CREEPING, CREEP = 8, 0.02
+"""Number of points after which a side ends if together they have advanced by less than this part of
+the distance from the estimate, and the root of the deviance by less than this part of that of its
+limit: beyond them the model may have no solution."""
 
 MAX_REFITS = 8
 """Largest number of fits for finding an end of the interval."""
@@ -108,18 +114,6 @@ def trace(
     return _Tracer(family, first, sign, deviance, limit, logarithmic, stop, most, edge).side()
 
 
-def departure(
-    step: float, values: Sequence[float] | Array, slopes: Sequence[float] | Array
-) -> float:
-    """Return the largest departure of a cubic from a parabola.
-
-    The parabola has the same ends, at distance `step`, and the same change of the slope.
-    """
-    third = step * (slopes[0] + slopes[1]) - 2 * (values[1] - values[0])
-    # The maximum of s (1 - s) |s - 1/2| is the root of 3, by 36.
-    return abs(float(third)) * math.sqrt(3) / 36
-
-
 class _Tracer:
     def __init__(
         self,
@@ -169,6 +163,9 @@ class _Tracer:
             most = self.most or (MAX_EVALUATIONS if here.steps is None else MAX_ON_NODES)
             if self.family.evaluations - self.counts[0] > most:
                 reason = f"it takes more than {most} evaluations of the model"
+                return self.ended(points, None, "points", reason)
+            if self.creeps(points):
+                reason = f"the last {CREEPING} points have advanced by less than {CREEP:.0%}"
                 return self.ended(points, None, "points", reason)
             if self.flat(points):
                 return self.ended(points, None, "flat")
@@ -286,6 +283,14 @@ class _Tracer:
         """Return whether a pulled quantity no longer moves, as bounds hold it."""
         return not self.family.exact and abs(point.at - here.at) < 0.01 * step
 
+    def creeps(self, points: list[Point]) -> bool:
+        """Return whether the last points have hardly advanced, as each longer step has failed."""
+        if len(points) <= CREEPING + 1:
+            return False
+        before, last = points[-1 - CREEPING], points[-1]
+        near = abs(last.at - before.at) < CREEP * abs(before.at - self.first.at)
+        return near and abs(self.root(last) - self.root(before)) < CREEP
+
     def flat(self, points: list[Point]) -> bool:
         """Return whether a profile without a bound is flat over decades."""
         if math.isfinite(self.edge):
@@ -336,23 +341,10 @@ class _Tracer:
 
     def crossing(self, low: Point, high: Point) -> float:
         """Return where the cubic through two points meets the limit."""
-        from scipy.optimize import brentq
-
         h = abs(high.at - low.at)
-        a, b = self.rise(low), self.rise(high)
-        da, db = self.derivatives(low)[0] * h, self.derivatives(high)[0] * h
-
-        def excess(s: float) -> float:
-            return float(
-                a * (1 + 2 * s) * (1 - s) ** 2
-                + da * s * (1 - s) ** 2
-                + b * s**2 * (3 - 2 * s)
-                + db * s**2 * (s - 1)
-                - 1
-            )
-
-        s = float(brentq(excess, 0.0, 1.0, xtol=1e-9))
-        return low.at + self.sign * h * min(max(s, 0.01), 0.99)
+        rises = self.rise(low), self.rise(high)
+        share = crossing(h, rises, (self.derivatives(low)[0], self.derivatives(high)[0]))
+        return low.at + self.sign * h * min(max(share, 0.01), 0.99)
 
     # Between the points -----------------------------------------------------------------------
 

@@ -19,8 +19,9 @@ import numpy as np
 from odefit.assessment.profiles.crosscheck import contradicted, refutation
 from odefit.assessment.profiles.parts import OPEN, Side
 from odefit.assessment.profiles.tasks import Optimum, Task
-from odefit.assessment.profiles.tracing import UNCERTAIN, departure
+from odefit.assessment.profiles.tracing import UNCERTAIN
 from odefit.common.arrays import Array, IntArray
+from odefit.common.cubics import departure
 from odefit.methods.local.scaling import Scaling
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
