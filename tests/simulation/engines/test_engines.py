@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 
 from odefit import ForwardMap, Model, Problem, library
 from odefit.simulation import Failure, Trajectory
+from odefit.simulation.engines.engine import EngineFailure, at_one_end
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.heyoka.heyoka_engine import HeyokaEngine
 from odefit.simulation.engines.registry import IMPLICIT_TOLERANCE
 from odefit.simulation.engines.steps import COSTLY_TAYLOR, LATER_TRIALS, TAYLOR_TRIAL
@@ -167,6 +170,44 @@ def test_a_search_trusts_the_implicit_engine_on_unbounded_growth(
     again = forward.evaluate(np.array([1.0, 1.0]), EngineChoice(stiff=True))
     assert isinstance(again, Failure)
     assert integrate.call_count == 2 * calls - 1  # where stiffness is known, none or one more
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (EngineFailure(7.99, "", True), EngineFailure(8.0, ""), True),
+        (EngineFailure(8.01, "", True), EngineFailure(8.0, ""), True),
+        (EngineFailure(4.0, "", True), EngineFailure(8.0, ""), False),
+        (EngineFailure(7.99, "", True), EngineFailure(8.0, "", True), False),
+        (EngineFailure(1.0, "", True), EngineFailure(1.0, ""), False),
+    ],
+    ids=["before", "beyond", "far before", "both out of steps", "at the start"],
+)
+def test_a_solution_ends_where_one_engine_cannot_go_on_and_the_other_is_slow(
+    first: EngineFailure, second: EngineFailure, expected: bool
+) -> None:
+    assert at_one_end(1.0, first, second) is expected
+
+
+def test_an_evaluation_towards_a_singularity_takes_few_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The temperature falls to zero, ever faster: no number of steps leads beyond."""
+    model = Model({"T": "q*exp(-E/T) - h*(T - 300)"}, {"y": "T"})
+    data = {"t": np.linspace(0.0, 40.0, 21), "y": np.full(21, 300.0)}
+    forward = ForwardMap(Problem(model, data, {"q": {}, "E": {}, "h": {}}, {"T": 300.0}))
+    steps = []
+    by = Engines._by
+
+    def counted(*arguments: Any) -> Any:
+        solved = by(*arguments)
+        steps.append(solved.steps)
+        return solved
+
+    monkeypatch.setattr(Engines, "_by", counted)
+    for vector in ([-0.237, -766.0, -0.0724], [-0.01165, -2687.5, -0.0407]):
+        assert isinstance(forward.evaluate(np.array(vector), UNDECIDED), Failure)
+    assert sum(steps) < 150_000
 
 
 @pytest.mark.parametrize(("tolerance", "stiff"), [(1e-4, True), (None, False)])

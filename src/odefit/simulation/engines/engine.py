@@ -107,6 +107,21 @@ def either(second: Solved, first: Solved) -> Solved:
     return second if first.out_of_steps else first
 
 
+SAME_END = 0.05
+"""Distance between the ends of two engines, relative to their way, that are at one place."""
+
+
+def at_one_end(start: float, first: EngineFailure, second: Solved) -> bool:
+    """Return whether two engines show that a solution ends: one cannot go on from there.
+
+    Towards a singularity steps become ever shorter, so that more of them are of no use to the
+    `first` engine, which has run out of steps a little before that place.
+    """
+    if isinstance(second, SegmentSolution) or second.out_of_steps or not second.time > start:
+        return False
+    return abs(second.time - first.time) <= SAME_END * (second.time - start)
+
+
 class Integration(NamedTuple):
     """The object of an integration: a field with a pattern of sensitivities, along a segment."""
 

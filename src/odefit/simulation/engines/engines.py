@@ -30,6 +30,7 @@ from odefit.simulation.engines.engine import (
     SegmentSolution,
     Solved,
     Values,
+    at_one_end,
     either,
     smallest_share,
 )
@@ -236,10 +237,7 @@ class Engines:
         return first(explicit, problem, choice)
 
     def _watched_first(self, problem: Integration, choice: EngineChoice) -> Integrated:
-        """Integrate a problem for which heyoka's own error control does not suffice.
-
-        The implicit engine checks its defects in compiled code, the Taylor method in Python.
-        """
+        """Integrate a problem whose defects need checks, which the implicit engine has compiled."""
         implicit = self._implicit(problem)
         if isinstance(implicit, SegmentSolution) or self._suffices(implicit):
             return implicit, choice if choice.stiff else EngineChoice(stiff=True)
@@ -261,8 +259,7 @@ class Engines:
             allowed = choice.taylor_steps or allowed
             return either(self._by(explicit.name, problem, allowed), implicit), choice
         allowed = costs.explicit_steps(explicit.name, implicit.steps)
-        trial = self._by(explicit.name, problem, allowed)
-        if isinstance(trial, SegmentSolution):
+        if isinstance(self._by(explicit.name, problem, allowed), SegmentSolution):
             return implicit, EngineChoice()
         return implicit, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
 
@@ -279,12 +276,12 @@ class Engines:
             most = max(costs.explicit_steps(name, usual), choice.taylor_steps or 0)
             return first, after_taylor(choice, first.steps <= most, explicit.patience)
         if not first.out_of_steps and first.steps > 0:
-            return first, choice  # a blow-up: the other engine would only take longer to find it
+            return first, choice  # a blow-up, which takes the other engine longer
         if import_problem("casadi"):
             last = self._by(name, problem)
             if isinstance(last, EngineFailure) and last.out_of_steps:
-                reason = f"{last.reason}, and without an implicit integrator stiff equations cannot"
-                reason += f" be integrated: {missing_package('casadi')}"
+                without = "and without an implicit integrator stiff equations cannot be integrated"
+                reason = f"{last.reason}, {without}: {missing_package('casadi')}"
                 last = replace(last, reason=reason)
             return last, choice
         second = self._implicit(problem)
@@ -301,6 +298,8 @@ class Engines:
             return either(second, first), choice
         if isinstance(second, EngineFailure) and self._suffices(second):
             return second, EngineChoice(stiff=True)
+        if at_one_end(problem.segment.start, first, second):
+            return second, choice
         # The segment is long rather than stiff.
         steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
         longer = self._by(name, problem, steps)
