@@ -148,3 +148,32 @@ def test_a_failure_is_that_of_the_evaluation() -> None:
     problem = Problem(Model(ode=ode), {"t": [1.0], "x": [1.0]}, unknowns, {"x": 1.0}, t0=0.0)
     found = ForwardMap(problem, "bdf").gradient(np.ones(11))
     assert isinstance(found, Failure)
+
+
+def test_a_gradient_by_sensitivities_is_one_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only before the first evaluation is it unknown whether the problem is stiff."""
+    problem, _ = stiff_chain(12)
+    vector = np.linspace(0.5, 1.0, 12)
+    forward = ForwardMap(problem)
+    assert isinstance(forward.gradient(vector), CostGradient)
+    monkeypatch.setattr(forward, "evaluate_cost", None)  # which would raise
+    found = forward.gradient(vector)
+    assert isinstance(found, CostGradient)
+    assert not found.adjoint
+
+
+@pytest.mark.parametrize("start", [0.0, 0.5])
+def test_later_gradients_are_the_same_where_segments_are_integrated_twice(start: float) -> None:
+    """States that begin at zero and stay far below their assumed sizes are integrated again."""
+    n = 30
+    ode = {f"x{i}": f"{f'k{i - 1}*x{i - 1}' if i else '0'} - k{i}*x{i}" for i in range(n)}
+    data = {"t": np.linspace(0.1, 0.5, 5), "x0": np.ones(5), "x9": np.zeros(5)}
+    initial = {f"x{i}": start if i else 1.0 for i in range(n)}
+    unknowns: dict[str, dict[str, float]] = {f"k{i}": {} for i in range(n)}
+    forward = ForwardMap(Problem(Model(ode=ode), data, unknowns, initial, t0=0.0), "bdf")
+    vector = np.linspace(0.5, 1.5, n)
+    first, *others = [by_adjoint(forward, vector) for _ in range(3)]
+    for other in others:
+        assert other.cost == first.cost
+        assert np.array_equal(other.gradient, first.gradient)
+    agree(forward, vector, 1e-6, 1e-9)

@@ -110,7 +110,7 @@ class ForwardMap:
         self._priors = PriorResiduals(problem)
         self._noise_names = names_in_noise(problem)
         self._of_other_accuracy: dict[tuple[float, bool], ForwardMap] = {}
-        self._last_choice = UNDECIDED  # of evaluations without a given choice
+        self._last_choice, self._seen = UNDECIDED, False  # of evaluations without a given choice
         measured = [
             (series, problem.noise.get(name, Noise()))
             for condition in problem.conditions
@@ -277,7 +277,7 @@ class ForwardMap:
         else:
             evaluation = self.evaluate_along(vector, along, derivatives=sensitivities)
         if choice is LAST_SERVED:
-            self._last_choice = evaluation.choice
+            self._last_choice, self._seen = evaluation.choice, True
         return evaluation
 
     def gradient(self, vector: Array, choice: EngineChoice = LAST_SERVED) -> CostGradient | Failure:
@@ -290,7 +290,7 @@ class ForwardMap:
         """
         if self.nodes is None and self._adjoint.may_pay:
             begun = self._last_choice if choice is LAST_SERVED else choice
-            if choice is LAST_SERVED and begun is UNDECIDED and not self._adjoint.pays(begun):
+            if choice is LAST_SERVED and not self._seen and not self._adjoint.pays(begun):
                 begun = self.evaluate_cost(vector).choice  # shows whether the problem is stiff
             if self._adjoint.pays(begun):
                 cost_gradient = self._adjoint(vector, begun)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from ctypes import addressof, c_int64, string_at
+from ctypes import addressof, c_int64, memmove
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -87,7 +86,9 @@ class Kernel(Generic[P, R]):
             return made, _described(result)
 
         key = f"{digest.hexdigest()} {kinds} {HEADER}"
-        described, code = machine.kept(self.function.__name__, key, text)
+        place = self.function.__module__.split(".")[-2:]
+        name = ".".join([*place, self.function.__name__])
+        described, code = machine.kept(name, key, text)
         return _caller(kinds, described, *machine.loaded(code))
 
     def _annotations(self) -> list[object]:
@@ -184,9 +185,10 @@ def _part(described: str, words: Iterator[Any]) -> Any:
     element, _, dimensions = described.partition(":")
     if dimensions:
         place, shape = next(words), [next(words) for _ in range(int(dimensions))]
-        kind = np.dtype(element)
-        content = string_at(place, math.prod(shape) * kind.itemsize)
-        return np.frombuffer(bytearray(content), kind).reshape(shape)
+        array = np.empty(shape, element)
+        if array.size:
+            memmove(array.ctypes.data, place, array.nbytes)
+        return array
     if not element:
         return None
     return bool(next(words)) if element == "b" else next(words)

@@ -137,6 +137,8 @@ class KernelEngine(ABC):
             multiplier=np.zeros(len(tile)),
         )
         self._equations = compiled.equations
+        # Whether the last segment was integrated twice: the first time is then not recorded.
+        self._repeats = False
 
     def integrate(
         self, segment: Segment, initial: Values, max_steps: int
@@ -155,17 +157,23 @@ class KernelEngine(ABC):
         """Integrate a segment; again if states from zero stayed far below their assumed sizes."""
         begin = np.abs(initial.states)
         sizes = begin[self._order]
-        solved = self._integrated(segment, initial, max_steps, sizes, recording)
-        if isinstance(solved, EngineFailure) or begin.all():
+        recorded = recording and not self._repeats
+        solved = self._integrated(segment, initial, max_steps, sizes, recorded)
+        if isinstance(solved, EngineFailure):
             return solved
         largest = np.abs(solved[0].states).max(axis=0)
         wrong = (begin == 0.0) & (largest > 0.0)
         wrong[self._order] &= sizes > TOO_LARGE * largest[self._order]
-        if not wrong.any():
-            return solved
-        sizes = np.where(wrong, largest, begin)[self._order]
-        again = self._integrated(segment, initial, max_steps, sizes, recording)
-        return solved if isinstance(again, EngineFailure) else again
+        self._repeats = False
+        if wrong.any():
+            sizes = np.where(wrong, largest, begin)[self._order]
+            again = self._integrated(segment, initial, max_steps, sizes, recording)
+            if not isinstance(again, EngineFailure):
+                self._repeats = True
+                return again
+        if recording and not recorded:
+            return self._integrated(segment, initial, max_steps, begin[self._order], recording)
+        return solved
 
     def _integrated(
         self,
