@@ -59,7 +59,10 @@ QUESTION = re.compile(r"(?:What|Whether|How|Which|Where|When|That|Of|By) ")
 MOST: dict[str, int] = {}
 """How many occurrences of each phrase are left of the time before this rule."""
 
-SILENT = {"found", "own", "said", "told", "dear", "wanted", "kept", "had", "given", "what", "there"}
+SILENT = {
+    *("found", "own", "said", "told", "dear", "wanted", "kept", "had", "given", "what", "there"),
+    *("mine", "theirs", "thing", "those", "it"),
+}
 """Names that say nothing about the value they stand for."""
 
 PUBLIC = {

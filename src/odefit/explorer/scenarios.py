@@ -107,12 +107,14 @@ def with_scenario(problem: Problem, changes: Mapping[str, Mapping[str, float]]) 
     """
     experiments = []
     for experiment in problem.experiments:
-        mine = dict(changes.get(experiment.name, {}))
+        changed_values = dict(changes.get(experiment.name, {}))
         known = {quantity.key: quantity for quantity in givens(problem, experiment)}
-        for key in mine:
+        for key in changed_values:
             if key not in known:
                 raise InputError(f'experiment "{experiment.name}": no scenario changes {key!r}')
-        experiments.append(_changed(problem, experiment, mine, known) if mine else experiment)
+        experiments.append(
+            _changed(problem, experiment, changed_values, known) if changed_values else experiment
+        )
     return problem._copy(experiments=experiments)
 
 

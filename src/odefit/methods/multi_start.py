@@ -189,9 +189,9 @@ class MultiStart(Method):
         size = STARTS_PER_DESIGN * self.most_screened
         points = sample(problem, index // STARTS_PER_DESIGN, size, control.seed, self.design)
         first = (index % STARTS_PER_DESIGN) * self.most_screened
-        mine = points[first : first + self.screened(index)]
+        start_points = points[first : first + self.screened(index)]
         compared = self.method.screening_map(forward, index)
-        best, cost = self._screen(compared, mine, control)
+        best, cost = self._screen(compared, start_points, control)
         if math.isinf(cost):
             # If most points fail, try more before the start counts as failed.
             more = self._sample(problem, RESERVE_DESIGN + index, control)

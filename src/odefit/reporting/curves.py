@@ -111,12 +111,16 @@ def fit_curves(
         forward = able_to_integrate(problem, result.best.vector, result.best.nodes)
     apart = validation or {}
     for condition in conditions:
-        mine = {o: series for (e, o), series in apart.items() if e == condition.name}
-        names = [n for n in {**condition.series, **mine} if observables is None or n in observables]
+        validation_series = {o: series for (e, o), series in apart.items() if e == condition.name}
+        names = [
+            n
+            for n in {**condition.series, **validation_series}
+            if observables is None or n in observables
+        ]
         for curve in _condition_curves(
-            result, condition, forward, bands, level, mine, names, until
+            result, condition, forward, bands, level, validation_series, names, until
         ):
-            yield replace(curve, validation=mine.get(curve.observable))
+            yield replace(curve, validation=validation_series.get(curve.observable))
 
 
 def _condition_curves(

@@ -175,10 +175,10 @@ def _solutions_cut(notice: Notice) -> str:
             "those listed. More time, or a start from this result, finds them"
         )
     if unsure:
-        those = "one solution listed is" if unsure == 1 else f"{unsure:.0f} solutions listed are"
+        subject = "one solution listed is" if unsure == 1 else f"{unsure:.0f} solutions listed are"
         optima = "an optimum of its own" if unsure == 1 else "optima of their own"
         sentences.append(
-            f"It is not known whether {those} {optima}: the refits from one to another were not "
+            f"It is not known whether {subject} {optima}: the refits from one to another were not "
             "finished, and a ridge may join them"
         )
     return ". ".join(sentences)

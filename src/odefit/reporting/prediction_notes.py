@@ -111,8 +111,8 @@ def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
     }
     for subject, listed in reasons.items():
         without: dict[tuple[NoBand, tuple[str, ...]], list[str]] = {}
-        for band, those in zip(bands, listed, strict=True):
-            for reason in those:
+        for band, band_reasons in zip(bands, listed, strict=True):
+            for reason in band_reasons:
                 named = {NoBand.UNDETERMINED: band.undetermined, NoBand.AT_A_BOUND: band.at_bounds}
                 without.setdefault((reason, named.get(reason, ())), []).append(band.name)
         for (reason, keys), names in without.items():

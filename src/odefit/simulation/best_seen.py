@@ -66,15 +66,19 @@ def same_task(one: Problem, other: Problem) -> bool:
         return False
     if one.priors != other.priors or len(one.conditions) != len(other.conditions):
         return False
-    for mine, its in zip(one.conditions, other.conditions, strict=True):
-        if mine is its:
+    for condition, other_condition in zip(one.conditions, other.conditions, strict=True):
+        if condition is other_condition:
             continue
-        if mine.name != its.name or mine.t0 != its.t0 or mine.series.keys() != its.series.keys():
+        if (
+            condition.name != other_condition.name
+            or condition.t0 != other_condition.t0
+            or condition.series.keys() != other_condition.series.keys()
+        ):
             return False
-        if not np.array_equal(mine.times, its.times):
+        if not np.array_equal(condition.times, other_condition.times):
             return False
-        for name, series in mine.series.items():
-            again = its.series[name]
+        for name, series in condition.series.items():
+            again = other_condition.series[name]
             pairs = (
                 (series.rows, again.rows),
                 (series.values, again.values),

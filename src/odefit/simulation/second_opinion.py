@@ -115,15 +115,17 @@ def second_opinion(
         return SecondOpinion(opinion_engine(forward.field, engine).name, None)
     engine = ENGINES[forward.engines.first(forward.field, trajectories[-1].choice)]
     other = _other_family(forward, engine, used_values)
-    theirs = _integrated(forward, other, vector, times, trajectories)
-    if theirs is None:
+    other_trajectories = _integrated(forward, other, vector, times, trajectories)
+    if other_trajectories is None:
         return SecondOpinion(other[0], None)
     if noise:
         # Most agree, and then no residuals of the other engine are needed.
-        difference = _largest(used_values, _predicted(forward, vector, theirs, used_values))
+        difference = _largest(
+            used_values, _predicted(forward, vector, other_trajectories, used_values)
+        )
         if difference.ratio <= 1.0:
             return SecondOpinion(other[0], difference)
-    compared = _compared(forward, vector, theirs, noise)
+    compared = _compared(forward, vector, other_trajectories, noise)
     if compared is None:
         return SecondOpinion(other[0], None)
     difference = _largest(used_values, compared)
@@ -133,8 +135,12 @@ def second_opinion(
     for further in judging_engines(forward.field, engine):
         if further == other:
             continue
-        theirs = _integrated(forward, further, vector, times, trajectories)
-        values = None if theirs is None else _compared(forward, vector, theirs, noise)
+        other_trajectories = _integrated(forward, further, vector, times, trajectories)
+        values = (
+            None
+            if other_trajectories is None
+            else _compared(forward, vector, other_trajectories, noise)
+        )
         if values is None:
             continue
         if _largest(used_values, values).ratio <= 1.0:

@@ -231,10 +231,10 @@ class JointProblem:
         node_times = []
         for k, times in enumerate(self.times):
             least = SHORTEST * (times[-1] - times[0])
-            mine = self.left[
+            left_places = self.left[
                 (self.left >= self.first[k]) & (self.left < self.first[k] + len(times))
             ]
-            growth = at.growth[np.searchsorted(self.left, mine)]
+            growth = at.growth[np.searchsorted(self.left, left_places)]
             halved = (growth > GROWTH) & (np.diff(times) > least)
             middle = 0.5 * (times[:-1] + times[1:])
             node_times.append(np.unique(np.concatenate([times, middle[halved]])))

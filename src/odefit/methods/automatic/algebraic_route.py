@@ -133,8 +133,8 @@ class AlgebraicRoute:
 
     def completeness_of(self, best: Start | None) -> Completeness | None:
         """Return the number of solutions like `best`, if this route found it."""
-        mine = any(s is best for s in self.starts)
-        return self._completeness if mine else None
+        has_best = any(s is best for s in self.starts)
+        return self._completeness if has_best else None
 
 
 def _completeness_from_json(record: Any) -> Completeness:

@@ -81,14 +81,14 @@ class History:
         import pandas as pd
 
         rows = []
-        for it in self.iterations:
-            values = self.shooting.scaling.natural(it.point.coordinates)
+        for iteration in self.iterations:
+            values = self.shooting.scaling.natural(iteration.point.coordinates)
             row = {
-                "objective": it.objective,
-                "gap": it.gap,
-                "level": it.level,
-                "damping": it.damping,
-                "undetermined": it.undetermined,
+                "objective": iteration.objective,
+                "gap": iteration.gap,
+                "level": iteration.level,
+                "damping": iteration.damping,
+                "undetermined": iteration.undetermined,
             }
             rows.append(row | dict(zip(self.problem.keys, values, strict=True)))
         return pd.DataFrame(rows).rename_axis("iteration")

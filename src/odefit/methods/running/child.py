@@ -106,8 +106,8 @@ class Child:
     """
 
     def __init__(self, memory: int = 0, who: str = "the process", idle: float = 0.0) -> None:
-        mine, theirs = Pipe()
-        self.connection: Channel = mine
+        near_end, far_end = Pipe()
+        self.connection: Channel = near_end
         """For :func:`multiprocessing.connection.wait`."""
         self.alive = True
         self.owner = os.getpid()
@@ -121,10 +121,10 @@ class Child:
         environment = dict.fromkeys(ONE_THREAD, "1") | dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
         environment.setdefault("MPLBACKEND", "Agg")
-        numbers = [str(n) for n in (theirs.fileno(), os.getpid(), memory, idle)]
+        numbers = [str(n) for n in (far_end.fileno(), os.getpid(), memory, idle)]
         code = f"from {__name__} import serve; serve({', '.join(numbers)})"
-        self._process = start(code, theirs.fileno(), environment, self._log)
-        theirs.close()
+        self._process = start(code, far_end.fileno(), environment, self._log)
+        far_end.close()
 
     @property
     def pid(self) -> int:

@@ -86,10 +86,12 @@ def _check(client: Any, address: str) -> None:
             f"'dask worker {address}'"
         ) from error
     wrong = []
-    for worker, theirs in sorted(installed.items()):
-        theirs = theirs if isinstance(theirs, str) else "none"
-        if theirs != versions()["odefit"]:
-            wrong.append(f"--dask {address}: {other_version(f'the worker {worker}', theirs)}")
+    for worker, worker_version in sorted(installed.items()):
+        worker_version = worker_version if isinstance(worker_version, str) else "none"
+        if worker_version != versions()["odefit"]:
+            wrong.append(
+                f"--dask {address}: {other_version(f'the worker {worker}', worker_version)}"
+            )
     if wrong:
         raise InputError(wrong[:3])
 

@@ -47,14 +47,14 @@ class Parcel:
     content: bytes
 
     @classmethod
-    def of(cls, thing: object) -> Parcel:
+    def of(cls, payload: object) -> Parcel:
         """Return an object as a parcel, even if a user defined it in a script or notebook."""
         if installed("cloudpickle"):
             import cloudpickle
 
-            content = bytes(cloudpickle.dumps(thing))
+            content = bytes(cloudpickle.dumps(payload))
         else:
-            content = pickle.dumps(thing)
+            content = pickle.dumps(payload)
         return cls(hashlib.sha256(content).hexdigest(), content)
 
 

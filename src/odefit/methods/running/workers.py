@@ -260,14 +260,16 @@ class Workers:
             self._sent[id(work)] = _Sent(work, parcels)
         return self._sent[id(work)]
 
-    def _compare(self, worker: str, theirs: dict[str, str]) -> None:
+    def _compare(self, worker: str, worker_versions: dict[str, str]) -> None:
         """Refuse workers with another odefit, and report other packages that differ."""
         ours = versions()
-        if theirs.get("odefit") != ours["odefit"]:
-            raise InputError(other_version(f"the worker {worker}", theirs.get("odefit", "none")))
-        differ = [k for k in ours if k != "odefit" and theirs.get(k) != ours[k]]
+        if worker_versions.get("odefit") != ours["odefit"]:
+            raise InputError(
+                other_version(f"the worker {worker}", worker_versions.get("odefit", "none"))
+            )
+        differ = [k for k in ours if k != "odefit" and worker_versions.get(k) != ours[k]]
         if differ:
-            listed = ", ".join(f"{k} {theirs[k]} (here {ours[k]})" for k in differ)
+            listed = ", ".join(f"{k} {worker_versions[k]} (here {ours[k]})" for k in differ)
             remark = f"workers have other versions: {listed}; last digits may differ"
             if remark not in self._remarks:
                 self._remarks.append(remark)
@@ -324,8 +326,8 @@ class Health:
             self._seen = time.monotonic()
 
 
-def other_version(who: str, theirs: str) -> str:
+def other_version(who: str, version: str) -> str:
     """Return the sentence that a worker has another version of odefit."""
     ours = versions()["odefit"]
-    has = "has no odefit" if theirs == "none" else f"has odefit {theirs}"
+    has = "has no odefit" if version == "none" else f"has odefit {version}"
     return f"{who} {has}, this process {ours}: install odefit {ours} there"

@@ -103,23 +103,23 @@ class ReducedSpace:
         unknowns = np.arange(at_points, at_points + len(d.problem.unknowns))
         stages: list[_Stage] = []
         before = np.zeros(0, dtype=np.intp)
-        for chosen, mine in ((~late_rows, free & ~of_late), (late_rows, free & of_late)):
-            r, c = np.flatnonzero(chosen), np.flatnonzero(mine)
+        for chosen, taken in ((~late_rows, free & ~of_late), (late_rows, free & of_late)):
+            r, c = np.flatnonzero(chosen), np.flatnonzero(taken)
             parts = [self._part(r, part) for part in (c, unknowns, before)]
             stages.append(_Stage(r, c, *parts))
             before = c
         return stages
 
-    def _part(self, chosen: IntArray, mine: IntArray) -> csc_array:
+    def _part(self, chosen: IntArray, taken: IntArray) -> csc_array:
         rows, columns, places = self._pattern
         row = np.full(len(self._program.lower_g), -1)
         column = np.full(self._program.size, -1)
-        row[chosen], column[mine] = np.arange(len(chosen)), np.arange(len(mine))
+        row[chosen], column[taken] = np.arange(len(chosen)), np.arange(len(taken))
         inside = (row[rows] >= 0) & (column[columns] >= 0)
         r, c = row[rows[inside]], column[columns[inside]]
         order = np.lexsort((r, c))  # positions are not values: nothing may be summed
-        starts = np.searchsorted(c[order], np.arange(len(mine) + 1))
-        return csc_array((places[inside][order], r[order], starts), shape=(len(chosen), len(mine)))
+        starts = np.searchsorted(c[order], np.arange(len(taken) + 1))
+        return csc_array((places[inside][order], r[order], starts), shape=(len(chosen), len(taken)))
 
     def solve(self, unknowns: Array, values: Array) -> DiscreteSolution | None:
         """Return the states for some unknowns by Newton's method from `values`, if it converges."""

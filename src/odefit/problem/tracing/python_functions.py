@@ -216,19 +216,19 @@ def _compare(call: _Call, equations: Mapping[str, Expression]) -> None:
         names = dict(zip((*call.states, *call.parameters), (*x, *p), strict=True)) | {TIME: time}
         with np.errstate(all="ignore"):
             try:
-                theirs = np.array(call(time, x.copy(), list(p), p), dtype=float)
+                called = np.array(call(time, x.copy(), list(p), p), dtype=float)
             except TracingError:
                 raise
             except (InputError, TypeError, ValueError):
                 continue  # undefined at this point
-            ours = np.array([float(e.evaluate(names, NUMPY)) for e in equations.values()])
-        scale = np.abs(theirs) + np.abs(ours)
-        wrong = np.isfinite(scale) & (np.abs(theirs - ours) > TOLERANCE * (scale + 1e-3))
+            evaluated = np.array([float(e.evaluate(names, NUMPY)) for e in equations.values()])
+        scale = np.abs(called) + np.abs(evaluated)
+        wrong = np.isfinite(scale) & (np.abs(called - evaluated) > TOLERANCE * (scale + 1e-3))
         if wrong.any():
             k = int(np.argmax(wrong))
             text = shown(list(equations.values())[k].text)
             raise InputError(
-                f"from_function: {call.name} computes {theirs[k]:g} for '{call.states[k]}' from "
-                f"numbers, and {ours[k]:g} by the expression {text} that was read from it; does it "
-                "keep values between calls, draw random numbers, or change its arguments?"
+                f"from_function: {call.name} computes {called[k]:g} for '{call.states[k]}' from "
+                f"numbers, and {evaluated[k]:g} by the expression {text} that was read from it; "
+                "does it keep values between calls, draw random numbers, or change its arguments?"
             )

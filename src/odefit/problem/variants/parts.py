@@ -149,11 +149,11 @@ def part_of(
     names = {e.name for e in experiments}
     alone = problem.with_experiments(experiments)
     acting = group.acting - joining if without else group.acting
-    mine = {i: problem.unknowns[i] for i in acting}
+    acting_unknowns = {i: problem.unknowns[i] for i in acting}
     places: list[int] = []
     others: dict[str, float] = {}
     for unknown in alone.unknowns:
-        same = [i for i, u in mine.items() if _is_same(u, unknown, names)]
+        same = [i for i, u in acting_unknowns.items() if _is_same(u, unknown, names)]
         if len(same) > 1:
             return None
         places += same
@@ -166,12 +166,12 @@ def part_of(
     return Part(alone, np.array(places, dtype=np.intp), shared)
 
 
-def _is_same(mine: Unknown, other: Unknown, names: set[str]) -> bool:
+def _is_same(one: Unknown, other: Unknown, names: set[str]) -> bool:
     """Return whether an unknown of all is one of some experiments."""
-    if (mine.name, mine.kind) != (other.name, other.kind):
+    if (one.name, one.kind) != (other.name, other.kind):
         return False
-    return mine.experiment == other.experiment or (
-        other.experiment is None and mine.experiment in names
+    return one.experiment == other.experiment or (
+        other.experiment is None and one.experiment in names
     )
 
 

@@ -296,9 +296,9 @@ def curve_notes(
     """Yield notes on the bands of curves, experiment by experiment."""
     several = len(result.problem.conditions) > 1
     for experiment in dict.fromkeys(curve.experiment for curve in curves):
-        mine = [curve for curve in curves if curve.experiment == experiment]
-        drawn_bands = [curve.band for curve in mine if curve.band is not None]
-        failed = [f"no band of {c.observable}: {c.no_band}" for c in mine if c.no_band]
+        experiment_curves = [curve for curve in curves if curve.experiment == experiment]
+        drawn_bands = [curve.band for curve in experiment_curves if curve.band is not None]
+        failed = [f"no band of {c.observable}: {c.no_band}" for c in experiment_curves if c.no_band]
         for sentence in (*failed, *band_notes(result, drawn_bands)):
             yield f"{experiment}: {sentence}" if several else sentence
         condition = result.problem.condition(experiment)

@@ -78,9 +78,12 @@ def plot_starts(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
         axes.plot(ranks, heights, color=style.MUTED, linewidth=0.7, zorder=2)
         size = 5.0 if len(ended) <= 60 else 3.0
         for number in sorted(set(numbers), key=lambda n: math.inf if n is None else n):
-            mine = np.array([other == number for other in numbers])
+            in_solution = np.array([other == number for other in numbers])
             colour, label = solution_colour(number)
-            for chosen, face in ((mine & converged, colour), (mine & ~converged, "white")):
+            for chosen, face in (
+                (in_solution & converged, colour),
+                (in_solution & ~converged, "white"),
+            ):
                 if chosen.any():
                     axes.plot(
                         ranks[chosen],

@@ -58,15 +58,15 @@ def _drawn(series: Sequence[ValidatedSeries], time_unit: str, canvas: Canvas) ->
         rows = canvas.panels(3 * len(observables), 3, PANEL_SIZE, more=0.35)
         panels = [axes for row in rows for axes in row]
         for k, observable in enumerate(observables):
-            mine = [one for one in series if one.observable == observable]
+            observable_series = [one for one in series if one.observable == observable]
             course, parity, residuals = panels[3 * k : 3 * k + 3]
-            for one in mine:
+            for one in observable_series:
                 _draw_series(
                     (course, parity, residuals),
                     one,
                     style.SERIES[runs.index(one.experiment) % len(style.SERIES)],
                 )
-            ends = _range(mine)
+            ends = _range(observable_series)
             parity.plot(ends, ends, color=style.MUTED, linewidth=0.8, zorder=1)
             for height in (-2.0, 0.0, 2.0):
                 dashes = "-" if height == 0 else (0, (3, 3))

@@ -157,7 +157,7 @@ def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tup
     resting = sorted(_resting(field, names, {**field.folded, **scalars})[0] & steep)
     if not resting:
         return ()
-    begin, rest, it, grows = (
+    begin, rest, pronoun, grows = (
         ("begins", "rests", "it", "it does grow")
         if len(resting) == 1
         else ("begin", "rest", "them", "they do grow")
@@ -165,7 +165,7 @@ def resting_warnings(field: VectorField, conditions: Sequence[Condition]) -> tup
     sentence = (
         f"{', '.join(resting)} {begin} at 0 and {rest} there: no term of the equations moves "
     )
-    sentence += f"{it} from 0. If {grows}, give a small positive initial value"
+    sentence += f"{pronoun} from 0. If {grows}, give a small positive initial value"
     return (sentence,)
 
 
