@@ -1,6 +1,6 @@
 """The program ``odefit``, also as ``python -m odefit``."""
 
-import signal
+import _signal  # type: ignore[import-not-found, unused-ignore]  # `signal` takes milliseconds
 
 
 def program() -> int:
@@ -9,8 +9,8 @@ def program() -> int:
     Until it has its own handlers, the system handles Ctrl-C: Python would print a traceback of its
     imports.
     """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     from odefit.cli import main
 
     return main()
