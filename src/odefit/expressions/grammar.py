@@ -221,8 +221,8 @@ def _unexpected_character(text: str, start: int) -> ExpressionError:
         remedy = "; write piecewise(value, condition, otherwise)"
     elif character in "'\u2032\u2019" and start:
         remedy = (
-            "; a derivative cannot be used in an expression: write the right-hand side of its "
-            "equation out"
+            "; a derivative cannot be used in an expression: write out the right-hand side of its "
+            "equation"
         )
     elif character == "%":
         remedy = "; for per cent divide by 100; there is no remainder operator"
