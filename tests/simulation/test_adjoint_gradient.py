@@ -11,7 +11,7 @@ import pytest
 from odefit import Event, Experiment, ForwardMap, Model, Problem
 from odefit.simulation import Failure
 from odefit.simulation.adjoint_gradient import AdjointGradient
-from odefit.simulation.engines.engine_choice import UNDECIDED
+from odefit.simulation.engines.engine_choice import UNDECIDED, UnitChoices
 from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.evaluation import CostGradient
 from tests.simulation.engines.bdf.test_engine import random_network
@@ -140,6 +140,27 @@ def test_models_too_large_for_the_taylor_method_have_it_though_they_are_not_stif
     evaluation = evaluated(forward, vector)
     expected = evaluation.jacobian.T @ evaluation.residuals
     assert np.allclose(found.gradient, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_conditions_that_are_mostly_stiff_have_it() -> None:
+    n = 12
+    ode = {f"x{i}": f"{f'c*k{i - 1}*x{i - 1}' if i else '1'} - c*k{i}*x{i}" for i in range(n)}
+    model = Model(ode=ode, observables={"y": f"x{n - 1}"}, constants={"c": 1.0})
+    data = {"t": np.linspace(1.0, 5.0, 9), "y": np.ones(9)}
+    experiments = [
+        Experiment(f"e{k}", data, t0=0.0, constants={"c": c}) for k, c in enumerate((1, 1e3, 2e3))
+    ]
+    unknowns: dict[str, dict[str, float]] = {f"k{i}": {} for i in range(n)}
+    initial = {f"x{i}": 0.5 for i in range(n)}
+    forward = ForwardMap(Problem(model, None, unknowns, initial, experiments=experiments))
+    vector = np.linspace(0.5, 1.5, n)
+    choice = evaluated(forward, vector).choice
+    assert isinstance(choice, UnitChoices)
+    assert [unit.stiff for unit in choice.units] == [False, True, True]
+    found = forward.gradient(vector, choice)
+    assert isinstance(found, CostGradient)
+    assert found.adjoint
+    agree(forward, vector, 1e-6, 1e-9)
 
 
 def test_a_failure_is_that_of_the_evaluation() -> None:

@@ -61,12 +61,6 @@ def choices_of(choice: EngineChoice, count: int) -> Sequence[EngineChoice] | Non
     return None
 
 
-def stiff_everywhere(choice: EngineChoice) -> bool:
-    """Return whether the implicit engine is tried first in all units."""
-    units = choice.units if isinstance(choice, UnitChoices) else (choice,)
-    return all(unit.stiff for unit in units)
-
-
 def plain(choice: EngineChoice) -> EngineChoice:
     """Return a choice without those of the units."""
     return EngineChoice(choice.stiff, choice.taylor_steps, choice.since, choice.costly)

@@ -38,7 +38,6 @@ from odefit.simulation.engines.engine_choice import (
     UNDECIDED,
     EngineChoice,
     after_taylor,
-    stiff_everywhere,
 )
 from odefit.simulation.engines.linear.closed_form import ClosedForm
 from odefit.simulation.engines.linear.forms import LinearForms
@@ -190,7 +189,7 @@ class Engines:
         costs, alone = self._costs(field, directions), self._costs(field, 0)
         if costs.too_large_for_taylor or costs.adjoint_pays(alone, outputs) or TAYLOR.problem:
             return True
-        return self._only(field) == name or stiff_everywhere(choice)
+        return self._only(field) == name or choice.stiff  # of most conditions
 
     def integrate(
         self,
