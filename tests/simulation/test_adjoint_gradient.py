@@ -163,6 +163,34 @@ def test_conditions_that_are_mostly_stiff_have_it() -> None:
     agree(forward, vector, 1e-6, 1e-9)
 
 
+def test_conditions_may_begin_at_a_steady_state() -> None:
+    """One with the total of the initial values, which are unknown; an event at the start acts."""
+    n = 6
+    ode = {
+        f"x{i}": f"r{i}*(1 + u)*x{(i + 1) % n} - (r{i - 1 if i else n - 1} + d*u)*x{i}"
+        f" - q{i}*x{i} + q{i - 1 if i else n - 1}*x{i - 1 if i else n - 1}"
+        for i in range(n)
+    }
+    model = Model(ode=ode, observables={"y": "x1 + x3", "z": "x5"}, constants={"u": 0.0})
+    data = {"t": [0.0, 0.2, 0.5, 2.0], "y": np.ones(4), "z": [0.5, 0.6, 0.4, 0.3]}
+    event = Event((0.0,), {"u": "d", "x2": "x2 + d"})
+    experiments = [
+        Experiment("rest", data, t0=0.0, steady_state=True, events=[event]),
+        Experiment("start", data, t0=0.0, events=[event]),
+    ]
+    unknowns: dict[str, dict[str, float]] = {f"{k}{i}": {} for k in "rq" for i in range(n)}
+    initial: dict[str, Any] = {f"x{i}": "a" if i == 1 else 0.5 for i in range(n)}
+    problem = Problem(model, None, unknowns | {"d": {}, "a": {}}, initial, experiments=experiments)
+    vector = np.random.default_rng(3).uniform(0.5, 1.5, len(problem.keys))
+    forward = ForwardMap(problem, "bdf", 1e-10)
+    agree(forward, vector, 1e-7)
+    found = forward.gradient(vector)
+    assert isinstance(found, CostGradient)
+    assert found.adjoint
+    expected = differences(forward.cost, vector, 1e-3)
+    assert np.allclose(found.gradient, expected, rtol=1e-5, atol=1e-7)
+
+
 def test_a_failure_is_that_of_the_evaluation() -> None:
     ode = {"x": "(a + b + c + d + e + f + g + h + i + j + k)*x^2"}
     unknowns: dict[str, dict[str, float]] = {name: {} for name in "abcdefghijk"}

@@ -1,8 +1,9 @@
 """The gradient of the cost by the adjoint of the integration.
 
 Its cost does not depend on the number of unknowns. It is the exact derivative of the computed cost,
-for the steps that were taken. If a condition begins or ends at a steady state, or events have to be
-located, there is no adjoint, and sensitivities are integrated instead.
+for the steps that were taken. If a condition ends at a steady state or begins with a periodic one,
+or events have to be located, there is no adjoint, and sensitivities are integrated instead. A
+steady state with which a condition begins has its sensitivities without an integration of them.
 
 The forward pass integrates states without sensitivities, and records its steps for the backward
 pass. The backward pass turns the derivatives of a scalar with respect to the observed states into
@@ -61,6 +62,8 @@ class Passage:
     before: Sequence[Sequence[Values]]
     # The adjoint of each segment; None if nothing was integrated.
     adjoints: Sequence[Adjoint | None]
+    # Sensitivities of the initial states, shape (states, unknowns), if they are a steady state.
+    at_rest: Array | None
 
 
 class AdjointTree:
@@ -85,7 +88,9 @@ class AdjointTree:
             if shared.parent >= 0:
                 self._children[shared.parent].append(number)
         first = conditions[members[0]]
-        self._root = Propagation(field, first, engines, ())
+        self._rests = first.steady_start
+        directions = tuple(range(watched.unknowns)) if self._rests else ()
+        self._root = Propagation(field, first, engines, directions)
         self._initial = Binding([first.initial[s] for s in field.states], first.scalars)
         self._scalars = Binding([first.scalars[s] for s in field.scalars], first.scalars)
         self._every = np.arange(watched.unknowns)
@@ -103,13 +108,19 @@ class AdjointTree:
 
     def integrate(self, vector: Array) -> Passage | EngineFailure:
         """Integrate all conditions at their data times, or return why one has no trajectory."""
-        begun = self._root.begin(vector, _NOTHING)
+        begun = self._root.begin(vector, sizes := self._root.sizes(vector))
         if isinstance(begun, EngineFailure):
             return begun
+        first = begun.values
+        at_rest = first.sensitivities / sizes if self._rests else None
+        first = first._replace(
+            sensitivities=first.sensitivities[:, :0],
+            scalar_sensitivities=first.scalar_sensitivities[:, :0],
+        )
         trajectories = {c: self._empty(c) for c in self._conditions}
         for c, row in self._rows_at_start():
-            self._store(trajectories[c], row, begun.values.states[None], begun.values)
-        begins = {0: begun.values}
+            self._store(trajectories[c], row, first.states[None], first)
+        begins = {0: first}
         before: list[list[Values]] = []
         adjoints: list[Adjoint | None] = []
         for number, shared in enumerate(self._segments):
@@ -132,7 +143,7 @@ class AdjointTree:
             for child in self._children[number]:
                 position = self._segments[child].position
                 begins[child] = now if position < 0 else now._replace(states=states[position])
-        return Passage(vector, trajectories, before, adjoints)
+        return Passage(vector, trajectories, before, adjoints, at_rest)
 
     def pull_back(self, passage: Passage, weights: Mapping[int, Array]) -> Array | None:
         """Return the derivatives of a scalar with respect to the unknowns, shape (n,).
@@ -183,7 +194,10 @@ class AdjointTree:
             row_weights = weights[c][rows.rows]
             at_starts[0, self._watched.states] += row_weights[0, :s]
             self._add_scalars(by_scalars[0], c, row_weights[:, s:])
-        gradient += at_starts[0] @ self._initial.derivative(passage.vector, self._every)
+        at_start = passage.at_rest
+        if at_start is None:
+            at_start = self._initial.derivative(passage.vector, self._every)
+        gradient += at_starts[0] @ at_start
         gradient += by_scalars[0] @ self._scalars.derivative(passage.vector, self._every)
         return gradient
 
@@ -317,9 +331,8 @@ class AdjointGradient:
 
 def _plain(condition: Condition) -> bool:
     """Return whether a condition consists of segments between events at known times."""
-    at_rest = condition.steady_start or condition.repeated is not None
     endless = len(condition.times) > 0 and bool(np.isinf(condition.times[-1]))
-    return not (condition.located or at_rest or endless)
+    return not (condition.located or condition.repeated is not None or endless)
 
 
 def directions_and_outputs(problem: Problem) -> tuple[int, int]:
