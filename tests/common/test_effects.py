@@ -21,6 +21,16 @@ def test_leverages_sum_to_the_rank() -> None:
     assert np.sum(basis**2, axis=1) == pytest.approx(np.diag(hat))
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e12])
+def test_no_unknown_follows_residuals_by_a_change_far_beyond_its_size(unit: float) -> None:
+    """The second unknown acts beside the first by a millionth."""
+    nearly = np.column_stack([DESIGN[:, 0], (DESIGN @ [1.0, 1e-6]) / unit])
+    sizes = np.array([1.0, unit])
+    assert column_space(nearly, sizes).shape == (8, 2)
+    assert column_space(nearly, sizes, noise=1e-5).shape == (8, 2)
+    assert column_space(nearly, sizes, noise=1.0).shape == (8, 1)
+
+
 @pytest.mark.parametrize("unit", [1e-200, 1e-15, 1e-6, 1e13, 1e200])
 def test_an_unknown_acts_in_every_unit(unit: float) -> None:
     sizes = np.array([1.0, 2.0 * unit])

@@ -13,6 +13,8 @@ RANK_TOLERANCE = 1e-8
 """Singular value of the Jacobian with columns of unit length, relative to the largest, below
 which a direction is not determined. Sensitivities are accurate to about 1e-9."""
 
+FARTHEST = 1e3
+"""Largest change of an unknown, relative to its size, by which it may follow residuals."""
 
 PARTICIPATION = 1e-2
 """Part of an unknown in an undetermined direction, of columns of unit length, above which it counts
@@ -40,16 +42,20 @@ def acting(jacobian: Array, sizes: Array) -> tuple[Array, BoolArray]:
     return norms, (norms > 0) & (effects > NO_EFFECT * effects.max(initial=0.0))
 
 
-def column_space(jacobian: Array, sizes: Array) -> Array:
+def column_space(jacobian: Array, sizes: Array, noise: float = 0.0) -> Array:
     """Return an orthonormal basis of the column space of a Jacobian, shape (m, rank).
 
-    The sum of squares of a row is the leverage of that residual.
+    The sum of squares of a row is the leverage of that residual. With residuals of the size
+    `noise`, directions are left out that would follow them only if an unknown changed by more than
+    :data:`FARTHEST` times its size, as where the cost falls towards infinity.
     """
     norms, effective = acting(jacobian, sizes)
     if not effective.any():
         return np.zeros((len(jacobian), 0))
-    u, s, _ = np.linalg.svd(jacobian[:, effective] / norms[effective], full_matrices=False)
-    return np.asarray(u[:, s > RANK_TOLERANCE * s[0]])
+    u, s, rows = np.linalg.svd(jacobian[:, effective] / norms[effective], full_matrices=False)
+    relative = np.abs(rows / (norms * sizes)[effective]).max(axis=1)
+    followed = noise * relative <= FARTHEST * s
+    return np.asarray(u[:, (s > RANK_TOLERANCE * s[0]) & followed])
 
 
 def null_space(scaled: Array) -> Array:

@@ -168,6 +168,19 @@ def test_an_optimum_without_a_converged_start_needs_another_start() -> None:
     assert not weighed(3, WRONG).enough
 
 
+@pytest.mark.parametrize(
+    ("count", "fit", "enough"),
+    [(14, UNKNOWN, False), (15, UNKNOWN, True), (30, WRONG, False)],
+)
+def test_many_ends_along_a_valley_without_an_end_suffice(
+    count: int, fit: NoiseFit, enough: bool
+) -> None:
+    """With an unknown volume before the first sample, the cost falls for ever smaller volumes."""
+    ends = [replace(start(50.0, 1.0 + k, Status.NOT_CONVERGED), index=k) for k in range(count)]
+    asked = (lambda *_: fit, lambda: False, Families())
+    assert Evidence.of(Automatic(), ends, TOLERANCE, *asked).enough is enough
+
+
 def test_ends_at_the_best_cost_are_of_one_optimum_whether_or_not_they_have_converged() -> None:
     """A Hill exponent grows without end, so that no start converges, and all stop at one cost."""
     ends = [replace(start(50.0, 9.0 + k, Status.NOT_CONVERGED), index=k) for k in range(4)]

@@ -77,6 +77,11 @@ cache, which takes 0.6 times as long as all at once."""
 INTEGRATION_ERRORS = 100.0
 """Ratio of residuals to the integration tolerance up to which they may be integration errors."""
 
+UNFINISHED = 0.1
+"""Part of the residuals that the unknowns could still follow, relative to all, up to which a search
+has ended near enough to an optimum. That part is not noise: where an unknown follows one value
+almost exactly, the rest of its residual would look like an outlier."""
+
 MIN_LEFT = 1e-6
 """Share of a measurement left free by the unknowns below which its residual carries no
 information."""
@@ -124,7 +129,10 @@ def assess_goodness(
     residuals, jacobian = at.residuals, evaluation.jacobian
     if forward.nodes is None and len(jacobian) == len(residuals):
         free = ~bounds_touched(forward.problem, vector)
-        basis = column_space(jacobian[:, free], sizes_at(forward.problem, vector)[free])
+        spare = max(len(residuals) - len(vector), 1)
+        noise = float(np.linalg.norm(residuals)) / math.sqrt(spare)
+        sizes = sizes_at(forward.problem, vector)
+        basis = column_space(jacobian[:, free], sizes[free], noise)
     else:
         basis = np.zeros((len(residuals), 0))  # rows of the nodes are not measurements
     series = [s for s in _series(forward) if not noiseless[s.columns].any()]
@@ -139,6 +147,9 @@ def assess_goodness(
     # Measured minus predicted, without the mean of deviance residuals of a correct model, which
     # would look like a correlation of neighbours. An offset of the data remains.
     raw = (expected_residuals(forward, vector, trajectories, len(residuals)) - residuals)[None]
+    rest = (raw @ basis) @ basis.T
+    if np.linalg.norm(rest) < UNFINISHED * np.linalg.norm(raw):
+        raw = raw - rest
     checks, of_data = _statistics(series, raw, raw * weights)
     if not checks:
         return None
