@@ -99,7 +99,7 @@ def heaviest(statement: str, count: int = 8) -> str:
 
 
 HEAD = ("process", "median, s", "processor, s")
-OPTIONS = (Option("repeats", 11, "rounds that count", least=1),)
+OPTIONS = (Option("repeats", 7, "rounds that count", least=1),)
 
 
 def tasks(repeats: int) -> list[Task]:
