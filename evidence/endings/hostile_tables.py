@@ -1,4 +1,4 @@
-"""Tables of the attacks on the command line, each row with its commits and machines."""
+"""Tables of the attacks on the command line, each attack with its commits and machines."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ def counted(order: Sequence[Place], records: Sequence[Record]) -> dict[str, pd.D
         faults += [[record.task["attack"], record.task["kind"], f] for f in found["faults"]]
     kinds = _grouped(records, lambda place: place)
     attacks = _grouped(records, lambda place: place[:1])
-    ordered = [(*place, *kinds[place].cells()) for place in order if place in kinds]
+    ordered = [(*place, *kinds[place].cells()[:2]) for place in order if place in kinds]
     sums = [(*name, *count.cells()) for name, count in attacks.items()]
-    made = ("runs", "faults", "commit", "machine")
+    counts = ("runs", "faults")
     return {
-        "hostile": listed(("attack", *made), sorted(sums, key=lambda r: _first(r[0], order))),
-        "kinds": listed(("attack", "kind", *made), ordered),
+        "hostile": listed(
+            ("attack", *counts, "commit", "machine"),
+            sorted(sums, key=lambda r: _first(r[0], order)),
+        ),
+        "kinds": listed(("attack", "kind", *counts), ordered),
         "faults": listed(("attack", "kind", "fault"), faults),
     }
 
