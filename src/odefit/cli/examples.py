@@ -38,7 +38,7 @@ OF_COMMANDS = {
     ),
     "plot": (
         ("odefit plot result.json", "draw the data and the fitted curves"),
-        ("odefit plot result.json -o fit.pdf --width single", "fit one column of a paper"),
+        ("odefit plot result.json -o fit.pdf --width single", "as wide as a column of a paper"),
         ("odefit plot result.json --what residuals", "draw the residuals"),
         ("odefit plot result.json --band profile", "draw bands by profile likelihood"),
         ("odefit plot result.json --scenario new.toml", "add the curves of other conditions"),

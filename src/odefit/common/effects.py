@@ -45,9 +45,9 @@ def acting(jacobian: Array, sizes: Array) -> tuple[Array, BoolArray]:
 def column_space(jacobian: Array, sizes: Array, noise: float = 0.0) -> Array:
     """Return an orthonormal basis of the column space of a Jacobian, shape (m, rank).
 
-    The sum of squares of a row is the leverage of that residual. With residuals of the size
-    `noise`, directions are left out that would follow them only if an unknown changed by more than
-    :data:`FARTHEST` times its size, as where the cost falls towards infinity.
+    The sum of squares of a row is the leverage of that residual. Directions are left out that would
+    follow residuals of the size `noise` only if an unknown changed by more than :data:`FARTHEST`
+    times its size. The cost falls towards infinity there.
     """
     norms, effective = acting(jacobian, sizes)
     if not effective.any():

@@ -54,8 +54,9 @@ MAX_EVALUATIONS, MAX_ON_NODES = 3000, 5000
 
 CREEPING, CREEP = 8, 0.02
 """Number of points after which a side ends if together they have advanced by less than this part of
-the distance from the estimate, and the root of the deviance by less than this part of that of its
-limit: beyond them the model may have no solution."""
+the distance from the estimate. The root of the deviance must also have risen by less than this part
+of that of its limit. Beyond them the model may have no solution.
+"""
 
 MAX_REFITS = 8
 """Largest number of fits for finding an end of the interval."""

@@ -98,9 +98,10 @@ The arena's second number tells whether memory was missing: functions then end w
 Up to eight bytes beyond an array, which belong to it, are set to zero with it."""
 
 DATA, DIMENSIONS, SHAPE, DESCRIPTION, FLAGS, NUMBER = 0, 1, 2, 5, 6, 12
-"""Places in NumPy's array objects after Python's own part: pointer to the data, number of the
-dimensions, pointers to shape and description of the elements, flags, in words of eight bytes; and
-of the type's number in such a description, in bytes."""
+"""Places in NumPy's array objects after Python's part, in words of eight bytes. They hold the
+pointer to the data, the number of dimensions, pointers to shape and description of the elements,
+and flags. The last is the place of the type's number in such a description, in bytes.
+"""
 
 CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an array
 

@@ -114,8 +114,8 @@ SAME_END = 0.05
 def at_one_end(start: float, first: EngineFailure, second: Solved) -> bool:
     """Return whether two engines show that a solution ends: one cannot go on from there.
 
-    Towards a singularity steps become ever shorter, so that more of them are of no use to the
-    `first` engine, which has run out of steps a little before that place.
+    Towards a singularity steps become ever shorter, so that more of them do not help the `first`
+    engine. It has run out of steps a little before that place.
     """
     if isinstance(second, SegmentSolution) or second.out_of_steps or not second.time > start:
         return False

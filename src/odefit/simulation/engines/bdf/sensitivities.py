@@ -35,9 +35,9 @@ et al., Sci. Signal. 3, 2010) 250 steps became 100,000, for sensitivities withou
 """
 
 MAX_ROUNDING = 100.0
-"""Largest ratio of the rounding error to the relative tolerance. One is relative to the largest
-sensitivity of the same direction, the other to the largest value of the sensitivity itself so far.
-If elimination is more accurate than predicted, the sensitivity keeps its digits.
+"""Largest ratio of the rounding error to the relative tolerance. It limits the error relative to
+the largest sensitivity of the same direction, and to the largest value of the sensitivity itself so
+far. If elimination is more accurate than predicted, the sensitivity keeps its digits.
 """
 
 
