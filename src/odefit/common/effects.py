@@ -47,7 +47,7 @@ def column_space(jacobian: Array, sizes: Array, noise: float = 0.0) -> Array:
 
     The sum of squares of a row is the leverage of that residual. Directions are left out that would
     follow residuals of the size `noise` only if an unknown changed by more than :data:`FARTHEST`
-    times its size. The cost falls towards infinity there.
+    times its size. Such directions occur where the cost falls towards infinity.
     """
     norms, effective = acting(jacobian, sizes)
     if not effective.any():
