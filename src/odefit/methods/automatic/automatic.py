@@ -89,7 +89,8 @@ class Automatic(Method):
       search if need be. The next one must find a better cost with a probability below `chance`
       (Good and Turing). A better optimum with as large a basin of attraction then remains unseen
       with a probability below exp(-hits). `doubtful_hits` starts are needed if only selected
-      searches have reached the lowest cost, or if it misses data of known noise after all routes,
+      searches have reached the lowest cost, if none converges because the cost falls for ever
+      along a valley, or if the lowest cost misses data of known noise after all routes,
     - or after `most` starts.
 
     Attributes
