@@ -242,7 +242,7 @@ SUBMODELS = {
             )
             + '<comp:modelDefinition id="m0"/></comp:listOfModelDefinitions>',
         ),
-        "over 100 deep",
+        "more than 100 deep",
     ),
     "too many": (
         text(
