@@ -14,6 +14,7 @@ from odefit import Event, Experiment, Model, Problem, library
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.bdf.engine import BdfEngine
+from odefit.simulation.engines.bdf.kernel_engine import PartToSolve, SolvedPart
 from odefit.simulation.engines.engine import EngineFailure, SegmentSolution, Values
 from odefit.simulation.engines.segments import Segment
 from tests.simulation.numerics import differences, integrated
@@ -351,3 +352,33 @@ def test_random_reaction_networks_are_solved_as_by_cvodes(seed: int) -> None:
     change = np.abs(ours.sensitivities - theirs.sensitivities) * vector[list(ours.unknowns)]
     largest = np.abs(theirs.sensitivities * vector[list(ours.unknowns)]).max(axis=(0, 2))
     assert (change.max(axis=(0, 2), initial=0.0) / np.maximum(largest, size)).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("rate", "inputs", "several"),
+    [
+        ("k - x", {}, False),
+        ("sin(157*(t - 1e-15)) - x", {}, True),
+        ("u - x", {"u": "linear"}, True),
+    ],
+)
+def test_rates_that_time_drives_give_sizes_at_several_times(
+    rate: str, inputs: dict[str, str], several: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a pulse begins, its rate is rounding alone.
+
+    The 500 states of Chen et al. (2009) had sizes of 1e-30 from it, and their integration failed.
+    """
+    places = []
+    solve = BdfEngine._solve
+
+    def watched(engine: BdfEngine, part: PartToSolve) -> SolvedPart:
+        places.append(part.places)
+        return solve(engine, part)
+
+    monkeypatch.setattr(BdfEngine, "_solve", watched)
+    data = {"t": [0.0, 1.0], "x": [0.0, 0.5]} | {name: [0.0, 1.0] for name in inputs}
+    problem = Problem(Model({"x": rate}, inputs=inputs), data, {"k": {}}, {"x": 0.0})
+    integrated(ForwardMap(problem, "bdf"), np.ones(1))
+    assert places
+    assert all((n > 1) == several for n in places)

@@ -40,6 +40,7 @@ class BdfEngine(KernelEngine):
             part.sensitivities,
             part.terms,
             part.sizes,
+            part.places,
             self._absolute * self._tolerance,
             self._tolerance,
             self._controlled,

@@ -63,8 +63,6 @@ MISSED = 100.0
 
 The interpolating polynomial's own defect is a few units."""
 
-PLACES = 17  # times at which rates give the sizes of states that begin at zero
-
 
 @compiled
 def newton(
@@ -127,6 +125,7 @@ def integrate(
     sensitivities: Array,
     terms: ScalarTerms,
     sizes: Array,
+    places: int,
     absolute: float,
     rtol: float,
     controlled: bool,
@@ -145,13 +144,14 @@ def integrate(
     programs after the time and the states; they hold until `horizon`. `sensitivities` come in tiles
     of w directions, shape (tiles, n, w). `sizes` are the largest magnitudes of the states so far,
     shape (n,), zero if a state has always been zero; on return they include this integration. The
-    sizes of states that begin at zero apply after the time `ahead`. `absolute` is in units of these
-    sizes. `controlled` extends error control to sensitivities, and `watching` checks defects within
-    the steps. Another thread sets the number `ended` to stop the integration. States and
-    sensitivities at the times are written to `out`, shape (k, n), and `out_sensitivities`, shape
-    (tiles, k, n * w). Returns the kind of end, its time (counted from `start`), the number of steps
-    (including failed ones), the length of the last step, and a record of the steps. The record is
-    empty unless requested, see :mod:`odefit.simulation.engines.bdf.recording`.
+    sizes of states that begin at zero apply after the time `ahead`, from the rates at a number of
+    `places` until `horizon`. `absolute` is in units of these sizes. `controlled` extends error
+    control to sensitivities, and `watching` checks defects within the steps. Another thread sets
+    the number `ended` to stop the integration. States and sensitivities at the times are written to
+    `out`, shape (k, n), and `out_sensitivities`, shape (tiles, k, n * w). Returns the kind of end,
+    its time (counted from `start`), the number of steps (including failed ones), the length of the
+    last step, and a record of the steps. The record is empty unless requested, see
+    :mod:`odefit.simulation.engines.bdf.recording`.
     """
     e, entries = eq.elimination, eq.entries
     n = states.shape[0]
@@ -192,7 +192,6 @@ def integrate(
         x[1 + i] = states[i]
     for i in range(constants.shape[0]):
         x[1 + n + i] = constants[i]
-    places = PLACES if watching else 1
     initial_sizes(
         eq.rhs, program, entries, x, w, w_derivatives, derivatives, ahead, horizon, places, sizes
     )

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.bdf.adjoint import RecordedPart
 from odefit.simulation.engines.bdf.equations import ScalarTerms, compiled_field
@@ -30,6 +31,10 @@ from odefit.simulation.engines.engine import (
 )
 from odefit.simulation.engines.narrow_features import NarrowFeatures
 from odefit.simulation.engines.segments import Segment, SmoothPart
+
+PLACES = 17
+"""Number of times at which rates that depend on time give the sizes of states that begin at
+zero."""
 
 LANES = 8
 """Multiple of directions in a tile: the number of doubles in the widest processor vectors."""
@@ -67,6 +72,7 @@ class PartToSolve(NamedTuple):
     sensitivities: Array  # Shape (tiles, n, w)
     terms: ScalarTerms
     sizes: Array  # The largest magnitudes of the states, which a kernel updates
+    places: int  # Number of times at which rates give the sizes of states that begin at zero
     watching: bool
     max_steps: int
     proposed: float  # Length of the first step; zero if unknown
@@ -109,6 +115,10 @@ class KernelEngine(ABC):
         self._compiled = compiled = compiled_field(field, features)
         self._features = features
         self._order = compiled.order
+        # Where a pulse begins its rate is rounding alone, and gives no size.
+        equations = (*field.model.ode.values(), *field.model.algebraic.values())
+        driven = bool(field.inputs) or any(TIME in e.names for e in equations)
+        self._places = PLACES if driven else 1
         self._m = m = pattern.directions
         self._tolerance = tolerance
         self._absolute = absolute
@@ -214,6 +224,7 @@ class KernelEngine(ABC):
                     sensitivities=sensitivities,
                     terms=terms,
                     sizes=sizes,
+                    places=self._places,
                     watching=watching,
                     max_steps=max_steps - steps,
                     proposed=step,

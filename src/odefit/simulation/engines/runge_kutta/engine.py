@@ -28,6 +28,7 @@ class RungeKuttaEngine(KernelEngine):
             part.sensitivities,
             part.terms,
             part.sizes,
+            part.places,
             self._absolute * self._tolerance,
             self._tolerance,
             self._controlled,

@@ -12,7 +12,6 @@ from odefit.simulation.engines.bdf.evaluation import evaluate, registers
 from odefit.simulation.engines.bdf.integration import (
     CUT_OFF,
     FINISHED,
-    PLACES,
     TOO_MANY_STEPS,
     TOO_STEEP,
     UNDEFINED,
@@ -103,6 +102,7 @@ def integrate(
     sensitivities: Array,
     terms: ScalarTerms,
     sizes: Array,
+    places: int,
     absolute: float,
     rtol: float,
     controlled: bool,
@@ -144,7 +144,6 @@ def integrate(
     program = eq.derivatives if tiles > 0 else eq.jacobian
     outputs = program.outputs
     derivatives = np.empty(program.outputs.shape[0])
-    places = PLACES if watching else 1
     initial_sizes(
         eq.rhs,
         program,
