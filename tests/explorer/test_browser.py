@@ -342,7 +342,7 @@ def test_guesses_are_written_after_a_look_at_the_difference(page: Page, file: Pa
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text('guess = 0.6, unit = "1/h" }  # fast')
     assert file.read_text(encoding="utf-8") == DECAY
-    dialog.get_by_role("button", name="Leave the file").click()
+    dialog.get_by_role("button", name="Keep the file unchanged").click()
     expect(dialog).to_be_hidden()
     page.get_by_role("button", name="Write to steps.toml").press("Enter")
     expect(dialog).to_be_visible()
