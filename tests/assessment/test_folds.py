@@ -127,12 +127,15 @@ def test_both_halves_of_a_double_solution_are_at_the_fold() -> None:
         t0=0.0,
     )
     halves = ({"l1": -0.83, "l2": -1.70, "l3": 0.93}, {"l1": -1.70, "l2": -0.83, "l3": 1.79})
-    intervals = []
+    intervals, errors = [], []
     for start in halves:
         uncertainty = odefit.fit(problem, odefit.SingleShooting(), start=start).uncertainty
         assert uncertainty is not None
         assert set(uncertainty.trouble.values()) == {Trouble.BY_PROFILE}
         intervals.append(uncertainty.intervals)
+        errors.append(uncertainty.standard_errors)
+    # Bates and Watts (1988), example of tetracycline: the errors of linearisation remain.
+    assert errors[0][:2] == pytest.approx([0.272, 0.244], abs=5e-4)
     assert intervals[0] == pytest.approx(intervals[1], rel=1e-3)
 
 

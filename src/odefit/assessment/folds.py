@@ -236,7 +236,8 @@ def _by_profile(
     for key, profile in closed.items():
         i = uncertainty.keys.index(key)
         intervals[i] = profile.lower, profile.upper
-        errors[i] = math.nan
+        if trouble.get(key, Trouble.NOT_LINEAR) is not Trouble.NOT_LINEAR:
+            errors[i] = math.nan  # linearisation has no standard error, or a wrong one
         trouble[key] = Trouble.BY_PROFILE
         notes[key] = MERGING if key in merging else LED
     covariance = np.where(np.isnan(errors)[:, None] | np.isnan(errors), np.nan, 1.0)
