@@ -145,9 +145,7 @@ def _caller(
     """Return the call of machine code: whether the arguments fit, and the result."""
     pack = _packer(kinds)
     whole, results = described.startswith("("), described.strip("()").split(",")
-    letters = "".join(
-        "d" if r == "f" else "q" * (1 + int((r + ":0").split(":")[1])) for r in results if r
-    )
+    letters = "".join(map(_letters, results))
     layout = struct.Struct("=q" + letters)
     words = c_int64 * (1 + len(letters))
     arrays = ":" in described

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from llvmlite import binding
 
 Scalar = str
@@ -20,15 +21,18 @@ class Element(NamedTuple):
     stored: str
     size: int
     kind: Scalar
-    number: int  # NumPy's number of the type
+    number: int  # NumPy's number of the type, which depends on the system
 
 
 ELEMENTS = {
-    "f8": Element("double", 8, "f", 12),
-    "i8": Element("i64", 8, "i", 7),
-    "u4": Element("i32", 4, "i", 6),
-    "u1": Element("i8", 1, "i", 2),
-    "b1": Element("i8", 1, "b", 0),
+    name: Element(*element, np.dtype(name).num)
+    for name, element in {
+        "f8": ("double", 8, "f"),
+        "i8": ("i64", 8, "i"),
+        "u4": ("i32", 4, "i"),
+        "u1": ("i8", 1, "i"),
+        "b1": ("i8", 1, "b"),
+    }.items()
 }
 """Elements of arrays by their names in NumPy's array interface."""
 
