@@ -80,7 +80,7 @@ def pull_back(
     row = times.shape[0] - 1
     for reverse in range(record.shape[0]):
         k = record.shape[0] - 1 - reverse
-        order = int(np.int64(record[k, ORDER]))
+        order = int(record[k, ORDER])
         if record[k, ACCEPTED] != 0.0:
             t, h = record[k, AFTER], record[k, LENGTH]
             while row >= 0 and times[row] > record[k, BEFORE]:

@@ -183,7 +183,6 @@ def integrate(
     matrix = np.empty((MAX_ORDER + 1, MAX_ORDER + 1))
     rows = np.empty((MAX_ORDER + 1, BLOCK))
     shares = np.empty((1, MAX_ORDER + 1))
-    first = int(np.int64(0))  # literals would compile every kernel twice
     extrapolation = EXTRAPOLATION.copy()
     implicit = IMPLICIT.copy()
     weights = np.empty(n)
@@ -208,7 +207,7 @@ def integrate(
     slopes = np.empty((1, MAX_ORDER + 1))
     space = np.empty((3, n))
     saved = np.empty((MAX_ORDER + 3 if watching else 0, n))
-    accepted = int(np.int64(0))
+    accepted = 0
     if watched > 0:
         evaluate(eq.watched, x, w_watched, before)
     h = first_step(eq.rhs, start, end, x, w, correction, weights)
@@ -225,7 +224,7 @@ def integrate(
         copy(sensitivities[tile].reshape(n * width), ds[tile, 0])
         first_ds = ds[tile, 1].reshape(n, width)
         first_difference(entries, terms, tile, h, derivatives, sensitivities[tile], first_ds)
-    order = int(np.int64(1))
+    order = 1
     waiting = order + 1  # steps until order and step length may change
     tried = 0
     rejected = 0  # in succession
@@ -368,7 +367,7 @@ def integrate(
             if error < OVERFLOW:
                 factor = max(0.2, error ** (-1.0 / (order + 1)) / SAFETY[1])
             if rejected >= 3:
-                order = int(np.int64(1))
+                order = 1
                 factor = min(factor, 0.2)
             continue
         rejected = 0
@@ -389,9 +388,9 @@ def integrate(
                 note_largest(ds[tile, 0], largest_s[tile])
         while times[row] <= t:
             interpolation(order, t, h, times[row], shares)
-            combine(d, shares, first, out[row])
+            combine(d, shares, 0, out[row])
             for tile in range(tiles):
-                combine(ds[tile], shares, first, out_sensitivities[tile, row])
+                combine(ds[tile], shares, 0, out_sensitivities[tile, row])
             row += 1
             if row == times.shape[0]:
                 return FINISHED, t, tried, h, record[: tried if recording else 0]

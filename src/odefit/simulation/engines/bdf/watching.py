@@ -62,10 +62,9 @@ def defect(
     The point is left in `x`; `space`, shape (3, n), is overwritten.
     """
     n = weights.shape[0]
-    first = int(np.int64(0))
     interpolation_with_slopes(order, time, h, at, shares, slopes)
-    combine(d, shares, first, space[0])
-    combine(d, slopes, first, space[1])
+    combine(d, shares, 0, space[0])
+    combine(d, slopes, 0, space[1])
     x[0] = start + at
     for i in range(n):
         x[1 + i] = space[0, i]
@@ -129,7 +128,6 @@ def largest_defect(
         space,
     )
     n = weights.shape[0]
-    first = int(np.int64(0))
     for v in range(before.shape[0]):
         low, high = before[v], after[v]
         if not low * high < 0.0:
@@ -138,7 +136,7 @@ def largest_defect(
         for _ in range(ITERATIONS):
             middle = left - low * (right - left) / (high - low)
             interpolation_with_slopes(order, time, h, middle, shares, slopes)
-            combine(d, shares, first, space[0])
+            combine(d, shares, 0, space[0])
             x[0] = start + middle
             for i in range(n):
                 x[1 + i] = space[0, i]

@@ -171,8 +171,7 @@ def integrate(
         if size_now > 1.0:
             h = max(h, size_now / max(slope, size_now / end) * (0.01 / size_now) ** 0.125)
     lanes = registers_in_lanes(program, constants, 1 + n) if tiles > 0 else np.empty(0)
-    first = int(np.int64(0))  # literals would compile kernels twice
-    states_stage(eq.rhs, first, start, y, w, lanes, k)
+    states_stage(eq.rhs, 0, start, y, w, lanes, k)
     if tiles > 0:
         run_in_lanes(program, lanes)
         for tile in range(tiles):
@@ -182,8 +181,8 @@ def integrate(
                 method,
                 terms,
                 tile,
-                first,
-                first + 1,
+                0,
+                1,
                 h,
                 width,
                 lanes,
@@ -197,7 +196,7 @@ def integrate(
     if watched > 0:
         evaluate(eq.watched, x, w_watched, before)
     t = 0.0
-    tried = accepted = row = first
+    tried = accepted = row = 0
     rejected = False
     stiff = 0
     while True:
@@ -270,7 +269,7 @@ def integrate(
                     method,
                     terms,
                     tile,
-                    first + 1,
+                    1,
                     method.stages,
                     h,
                     width,

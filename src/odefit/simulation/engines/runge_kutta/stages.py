@@ -87,7 +87,7 @@ def add(
 @compiled
 def sum_of(method: Method, row: int, base: Array, k: Array, h: float, out: Array) -> None:
     """Write base + h times a sum of the method to `out`; `k` are rates at the stages."""
-    add(base, k, method.stage[row], method.share[row], int(np.int64(method.length[row])), h, out)
+    add(base, k, method.stage[row], method.share[row], method.length[row], h, out)
 
 
 @compiled
