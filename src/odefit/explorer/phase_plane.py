@@ -8,7 +8,6 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.expressions.algebras import NUMPY
-from odefit.expressions.expressions import TIME
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.vector_field import VectorField
@@ -38,7 +37,7 @@ def why_no_field(field: VectorField, condition: Condition) -> str:
             f"The model has {count} states and algebraic variables, and a vector field in the "
             "plane needs exactly two states: the trajectory is projected on this plane."
         )
-    if any(TIME in e.names or e.names & set(condition.inputs) for e in field.model.ode.values()):
+    if field.nonautonomous:
         return "The equations depend on time, so the vector field changes along the way."
     if any(name not in field.states for assign in condition.assignments for name in assign):
         return "Events change constants of the equations, so the vector field changes."

@@ -101,6 +101,12 @@ class VectorField:
         return not any(e.functions & NON_SMOOTH for e in expressions)
 
     @cached_property
+    def nonautonomous(self) -> bool:
+        """True if the equations contain the time or an input."""
+        expressions = (*self.model.ode.values(), *self.model.algebraic.values())
+        return any(e.names & {TIME, *self.inputs} for e in expressions)
+
+    @cached_property
     def observable_gradients(self) -> Mapping[str, Gradient]:
         """The observables, with their derivatives by all names in them."""
         return {name: Gradient(e, e.names) for name, e in self.model.observables.items()}
@@ -207,11 +213,20 @@ def with_equations(
     ode: Mapping[str, Expression],
     algebraic: Mapping[str, Expression],
     inputs: Sequence[str] = (),
+    observables: Mapping[str, Expression] | None = None,
 ) -> Model:
-    """Return a model with other equations and more inputs, without any checks."""
+    """Return a model with other equations and more inputs, without any checks.
+
+    The observables are those of `model` unless others are given.
+    """
     other = copy.copy(model)
-    every = {**model.inputs, **dict.fromkeys(inputs, "cubic")}
-    for section, table in (("ode", ode), ("algebraic", algebraic), ("inputs", every)):
+    tables: dict[str, Mapping[str, Any]] = {
+        "ode": ode,
+        "algebraic": algebraic,
+        "inputs": {**model.inputs, **dict.fromkeys(inputs, "cubic")},
+        "observables": model.observables if observables is None else observables,
+    }
+    for section, table in tables.items():
         object.__setattr__(other, section, MappingProxyType(dict(table)))
     return other
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from types import MappingProxyType
 
 from odefit.expressions.expressions import Expression
 from odefit.expressions.formulas import Part, linear_in, substituted
@@ -48,15 +47,15 @@ def replaced(model: Model, pairs: Sequence[tuple[str, str]]) -> Model:
         solved = _solved(model.algebraic[place], variable)
         assert solved is not None
         value = {variable: solved}
-        tables = [
+        ode, algebraic, observables = (
             {name: substituted(e, value) if variable in e.names else e for name, e in table.items()}
             for table in (model.ode, model.algebraic, model.observables)
-        ]
+        )
         # The key of an equation is a variable; the remaining equations keep remaining keys.
-        left = [e for key, e in tables[1].items() if key != place]
-        keys = [key for key in tables[1] if key != variable]
-        model = with_equations(model, tables[0], dict(zip(keys, left, strict=True)))
-        object.__setattr__(model, "observables", MappingProxyType(tables[2]))
+        left = [e for key, e in algebraic.items() if key != place]
+        keys = [key for key in algebraic if key != variable]
+        remaining = dict(zip(keys, left, strict=True))
+        model = with_equations(model, ode, remaining, observables=observables)
     return model
 
 

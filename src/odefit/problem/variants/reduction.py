@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -130,10 +129,8 @@ def _names_in_events(condition: Condition, idle: set[str]) -> set[str]:
 def _model(model: Model, idle: frozenset[str]) -> Model:
     """Return a model without some states, and without the observables that depend on them."""
     ode = {state: e for state, e in model.ode.items() if state not in idle}
-    smaller = with_equations(model, ode, model.algebraic)
     observables = {name: e for name, e in model.observables.items() if not e.names & idle}
-    object.__setattr__(smaller, "observables", MappingProxyType(observables))
-    return smaller
+    return with_equations(model, ode, model.algebraic, observables=observables)
 
 
 def _without(condition: Condition, idle: frozenset[str]) -> Condition:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.bdf.adjoint import RecordedPart
 from odefit.simulation.engines.bdf.equations import ScalarTerms, compiled_field
@@ -116,9 +115,7 @@ class KernelEngine(ABC):
         self._features = features
         self._order = compiled.order
         # Where a pulse begins its rate is rounding alone, and gives no size.
-        equations = (*field.model.ode.values(), *field.model.algebraic.values())
-        driven = bool(field.inputs) or any(TIME in e.names for e in equations)
-        self._places = PLACES if driven else 1
+        self._places = PLACES if field.nonautonomous else 1
         self._m = m = pattern.directions
         self._tolerance = tolerance
         self._absolute = absolute

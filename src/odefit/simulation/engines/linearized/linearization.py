@@ -92,12 +92,6 @@ class Linearization:
         return rhs
 
 
-def is_nonautonomous(field: VectorField) -> bool:
-    """Return whether the equations contain the time or an input."""
-    equations = (*field.model.ode.values(), *field.model.algebraic.values())
-    return any(e.names & {TIME, *field.inputs} for e in equations)
-
-
 def _input(polynomials: Array, times: Array) -> tuple[Array, Array]:
     """Return values and time derivatives of an input, polynomials of shape (k, 5)."""
     left, c0, c1, c2, c3 = polynomials.T

@@ -40,7 +40,6 @@ from odefit.simulation.engines.linearized.exponentials import damped, phi_produc
 from odefit.simulation.engines.linearized.linearization import (
     Linearization,
     LinearizedField,
-    is_nonautonomous,
     where,
 )
 from odefit.simulation.engines.segments import Segment
@@ -117,7 +116,7 @@ class LocalLinearizationBatchIntegrator:
         self._field = field
         self._n, self._m = len(field.states), pattern.directions
         self._active = np.array(sorted({j for j, _ in pattern.entries}), dtype=np.intp)
-        self._nonautonomous = is_nonautonomous(field)
+        self._nonautonomous = field.nonautonomous
         self._relative, self._absolute = relative, absolute
         self._coarse = relative ** (2 / 3)
         self._order, self._fixed, self._longest = order, step, longest
