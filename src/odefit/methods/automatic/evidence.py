@@ -132,8 +132,8 @@ class Evidence:
             if fit.outliers:  # the model is right, and no further start will make the others fit
                 enough = hits >= rules.hits or len(ends) >= rules.doubtful_hits
         # Along flat valleys starts stop before they converge; polishing improves the answer.
-        needed = FEW_VALUES_HITS if fit.explained is True else rules.doubtful_hits
-        settled = converged or (fit.explained is not False and hits >= needed)
+        many = FEW_VALUES_HITS if fit.explained is True else rules.doubtful_hits
+        settled = converged or (fit.explained is not False and hits >= many)
         settled = settled or fit.outliers > 0 or alone
         enough = enough and settled
         far = not enough and not untried() and _far(best, ends, independent, fit)

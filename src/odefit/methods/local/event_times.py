@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -37,19 +38,17 @@ MOST_INTERVALS = 30
 """Largest number of intervals in which one search continues."""
 
 
+_known: WeakKeyDictionary[Problem, list[Array]] = WeakKeyDictionary()
+"""Values of each unknown by problem: a problem has many starts."""
+
+
 def event_places(problem: Problem, scaling: Scaling, columns: IntArray) -> list[Array]:
     """Return the coordinates at which events pass measurements, sorted, for each of `columns`."""
-    places: list[set[float]] = [set() for _ in problem.unknowns]
-    for condition in problem.conditions:
-        times = condition.times[np.isfinite(condition.times)]
-        for event in condition.located:
-            line = _line(event.time, condition)
-            if line is not None:
-                index, level, slope = line
-                places[index] |= set(((times - level) / slope).tolist())
+    if problem not in _known:
+        _known[problem] = _values(problem)
     chosen = []
     for column in columns:
-        values = np.array(sorted(places[column]))
+        values = _known[problem][column]
         inside = (values > problem.lower[column]) & (values < problem.upper[column])
         values = values[inside]
         if scaling.logarithmic[column]:
@@ -59,6 +58,19 @@ def event_places(problem: Problem, scaling: Scaling, columns: IntArray) -> list[
             values = values[apart]
         chosen.append(values)
     return chosen
+
+
+def _values(problem: Problem) -> list[Array]:
+    """Return the values of each unknown at which an event passes a measurement, sorted."""
+    values: list[set[float]] = [set() for _ in problem.unknowns]
+    for condition in problem.conditions:
+        times = condition.times[np.isfinite(condition.times)]
+        for event in condition.located:
+            line = _line(event.time, condition)
+            if line is not None:
+                index, level, slope = line
+                values[index] |= set(((times - level) / slope).tolist())
+    return [np.array(sorted(of_unknown)) for of_unknown in values]
 
 
 def _line(
