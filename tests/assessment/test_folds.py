@@ -8,8 +8,11 @@ from scipy.optimize import brentq, least_squares
 from scipy.special import fdtri
 
 import odefit
+from odefit.assessment import folds
 from odefit.assessment.fitting_solutions import fitting_solutions
 from odefit.assessment.parts import Trouble, Uncertainty
+from odefit.assessment.profiles.parts import ProfilesData
+from odefit.assessment.profiles.profiling import profile_all
 from odefit.common.arrays import Array
 from odefit.fitting.fit_notices import fit_notices
 from odefit.fitting.fit_stages import Wishes
@@ -111,6 +114,31 @@ def test_an_undetermined_unknown_has_no_finite_interval() -> None:
     assert uncertainty is not None
     assert uncertainty.trouble["V"] is uncertainty.trouble["F"] is Trouble.NOT_DETERMINED
     assert not np.isfinite(uncertainty.intervals[uncertainty.keys.index("V")]).any()
+
+
+@pytest.mark.slow
+def test_only_unknowns_that_no_flat_direction_moves_are_profiled_at_a_fold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    profiled: list[str] = []
+
+    def recorded(*arguments: Any) -> ProfilesData:
+        profiled.extend(arguments[-1])
+        return profile_all(*arguments)
+
+    monkeypatch.setattr(folds, "profile_all", recorded)
+    problem = oral_dose("blood/(V*F)", F=LIMITS)
+    start = {"ka": 0.3, "ke": 0.25, "V": 0.5, "F": 1.0}
+    result = odefit.fit(problem, odefit.SingleShooting(), start=start)
+    uncertainty = result.uncertainty
+    assert uncertainty is not None
+    assert profiled == ["ka", "ke"]
+    for key in ("ka", "ke"):
+        assert uncertainty.trouble[key] is Trouble.BY_PROFILE
+        assert np.isfinite(uncertainty.intervals[uncertainty.keys.index(key)]).all()
+    for key in ("V", "F"):
+        assert uncertainty.trouble[key] is Trouble.NOT_DETERMINED
+    assert "Hardly determined" not in uncertainty.sentence
 
 
 def test_both_halves_of_a_double_solution_are_at_the_fold() -> None:

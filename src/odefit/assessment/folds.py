@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
+from odefit.assessment.intervals.uncertainty import weakly_determined
 from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.assessment.profiles.parts import Profile
 from odefit.assessment.profiles.profiling import profile_all
@@ -70,8 +71,8 @@ LED = "interval by profile: it changes a little with what the data do not determ
 
 
 @dataclass(frozen=True, eq=False)
-class _Fold:
-    """A direction determined by second derivatives: relative changes of the n unknowns."""
+class _Line:
+    """A direction in which the n unknowns change, by these relative changes."""
 
     relative: Array
 
@@ -101,8 +102,10 @@ def with_folds(
     limit = deviance.limit(uncertainty.level)
     if not (math.isfinite(limit) and deviance.variance > 0):
         return uncertainty
-    folds = _folds(forward, vector, evaluation, math.sqrt(limit * deviance.variance))
+    folds, flat = _folds(forward, vector, evaluation, math.sqrt(limit * deviance.variance))
     merging = {uncertainty.keys[int(k)] for fold in folds for k in fold.moved}
+    # A direction that is flat to second order leaves an unknown open, whatever a fold determines.
+    merging -= {uncertainty.keys[int(k)] for direction in flat for k in direction.moved}
     # Unknowns that a flat direction moves little: the change at the ends of it is not linear.
     led = {key for d in uncertainty.directions for key in d.keys}
     led &= {key for key, kind in uncertainty.trouble.items() if kind is Trouble.NOT_LINEAR}
@@ -119,16 +122,21 @@ def with_folds(
     return _by_profile(uncertainty, closed, merging) if closed else uncertainty
 
 
-def _folds(forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: float) -> list[_Fold]:
-    """Return the folds at an optimum; residuals may grow by `reach` within the intervals."""
+def _folds(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: float
+) -> tuple[list[_Line], list[_Line]]:
+    """Return the folds at an optimum, and the directions that are flat to second order, too.
+
+    Residuals may grow by `reach` within the intervals.
+    """
     sizes = sizes_at(forward.problem, vector)
     jacobian = evaluation.jacobian
     norms, effective = acting(jacobian, sizes)
     free = np.flatnonzero(~bounds_touched(forward.problem, vector) & effective)
     if len(free) < 2 or len(jacobian) < len(free):
-        return []
+        return [], []
     u, s, vt = np.linalg.svd(jacobian[:, free] / norms[free], full_matrices=False)
-    folds = []
+    folds, flat = [], []
     for k in np.flatnonzero(s < SMALL * s[0]):
         direction = np.zeros(len(vector))
         direction[free] = vt[k] / norms[free]
@@ -141,11 +149,14 @@ def _folds(forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: fl
         bent = (both[0] + both[1]) / step**2
         bent -= others @ (others.T @ bent)
         curvature = float(np.linalg.norm(bent))
+        farthest = FARTHEST / np.abs(relative).max()
+        if s[k] * farthest + 0.5 * curvature * farthest**2 < reach:
+            flat.append(_Line(relative))
         if not curvature > 0:
             continue
         distance = math.sqrt(2.0 * reach / curvature)
         barrier = s[k] ** 2 / (2.0 * curvature)
-        if barrier > NEAR * reach or distance * np.abs(relative).max() > FARTHEST:
+        if barrier > NEAR * reach or distance > farthest:
             continue
         if barrier > MERGED * reach:
             # At the mirror solution, on one of the sides, first and second order cancel.
@@ -154,8 +165,8 @@ def _folds(forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: fl
                 forward, vector, evaluation, away * direction, (relative, others, barrier)
             ):
                 continue
-        folds.append(_Fold(relative))
-    return folds
+        folds.append(_Line(relative))
+    return folds, flat
 
 
 def _is_mirror(
@@ -243,7 +254,8 @@ def _by_profile(
     covariance = np.where(np.isnan(errors)[:, None] | np.isnan(errors), np.nan, 1.0)
     left = [d for d in uncertainty.directions if not all(key in closed for key in d.keys)]
     settled: Sequence[Direction] = [d for d in uncertainty.directions if d not in left]
-    sentence = uncertainty.sentence
+    weak = weakly_determined(uncertainty.trouble)
+    sentence = uncertainty.sentence.replace(weak, weakly_determined(trouble))
     for direction in settled:
         sentence = sentence.replace(direction.sentence, "")
     names = ", ".join(key for key in closed if key in merging)

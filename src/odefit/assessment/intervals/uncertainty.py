@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -295,6 +295,13 @@ def _of_noise(
     return max(low, unknown.parameter.lower), min(high, unknown.parameter.upper)
 
 
+def weakly_determined(trouble: Mapping[str, Trouble]) -> str:
+    """Return the sentence on unknowns that are weakly determined; it is empty without them."""
+    listed = ", ".join(k for k, kind in trouble.items() if kind is Trouble.WEAKLY_DETERMINED)
+    text = "Hardly determined by the data (the standard error exceeds the value)"
+    return f"{text}: {listed}." if listed else ""
+
+
 def _sentence(
     forward: ForwardMap,
     trouble: dict[str, Trouble],
@@ -311,10 +318,7 @@ def _sentence(
         parts.append(f"No effect on any measurement: {', '.join(names[Trouble.NO_EFFECT])}.")
     parts += [d.sentence for d in directions]
     if Trouble.WEAKLY_DETERMINED in names:
-        listed = ", ".join(names[Trouble.WEAKLY_DETERMINED])
-        parts.append(
-            f"Hardly determined by the data (the standard error exceeds the value): {listed}."
-        )
+        parts.append(weakly_determined(trouble))
     if Trouble.AT_A_BOUND in names:
         listed = ", ".join(names[Trouble.AT_A_BOUND])
         parts.append(f"At a bound, and held there for the standard errors of the others: {listed}.")
