@@ -76,6 +76,18 @@ def test_a_cost_that_jumps_is_lowest_before_the_jump() -> None:
     assert minimum.vector[0] < 5.0
 
 
+@pytest.mark.parametrize(("bound", "start"), [(0.5, 0.7), (9.5, 9.3), (3.5, 3.4), (3.0, 2.8)])
+def test_a_search_ends_at_a_bound_beyond_which_the_cost_falls(bound: float, start: float) -> None:
+    """Bounds before the first place, after the last one, between two of them, and at one."""
+    lower, upper = FREE[0].copy(), FREE[1].copy()
+    (upper if start < bound else lower)[0] = bound
+    evaluate = cost_of(lambda x: (x - [2 * bound - start, 0.0], np.eye(2)))
+    tolerances = Tolerances(evaluations=300)
+    first = minimise(evaluate, np.array([start, 1.0]), lower, upper, tolerances)
+    end = minimise_between(evaluate, first, lower, upper, tolerances, lambda: False, None, PLACES)
+    assert end.vector == pytest.approx([bound, 0.0], abs=1e-8)
+
+
 def problem(rate: str, **more: Any) -> odefit.Problem:
     """Return a problem with exact data of a heater that is switched off at t = 12."""
     exact = np.where(TIMES < 12.0, 1.0 - np.exp(-0.2 * TIMES), 0.0)

@@ -127,7 +127,7 @@ def minimise_between(
         slack = AT_AN_END * abs(_cost(here)) if number == 0 else 0.0
         if _cost(end) < _cost(here) + slack:
             here, refused = end, set()
-        crossing = _crossing(here, _interval(here.vector, lower, upper, places), places, refused)
+        crossing = _crossing(here, (lower, upper), places, refused)
         if crossing is None:
             break
         refused.add(crossing)
@@ -143,19 +143,20 @@ def _cost(minimum: Minimum) -> float:
 
 def _crossing(
     here: Minimum,
-    interval: tuple[Array, Array],
+    bounds: tuple[Array, Array],
     places: Sequence[Array],
     refused: AbstractSet[tuple[int, int]],
 ) -> tuple[int, int] | None:
     """Return a coordinate at an end of its interval beyond which the cost may fall, and the side.
 
-    Returns None if all of them are in `refused`.
+    Returns None if all of them are in `refused` or at a bound, beyond which there is no interval.
     """
     assert here.evaluation is not None
     slope = here.evaluation.jacobian.T @ here.evaluation.residuals
+    interval = _interval(here.vector, *bounds, places)
     for j, ends in enumerate(places):
-        for side, end in ((-1, interval[0][j]), (1, interval[1][j])):
-            at_end = len(ends) > 0 and here.vector[j] == end
+        for side, end, bound in zip((-1, 1), interval, bounds, strict=True):
+            at_end = len(ends) > 0 and here.vector[j] == end[j] != bound[j]
             if at_end and side * slope[j] <= 0 and (j, side) not in refused:
                 return j, side
     return None
