@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,3 +151,30 @@ def _endless(init: Callable[..., None]) -> Callable[..., None]:
         init(self, gap=0.0, absolute_gap=0.0, **options)
 
     return started
+
+
+COMPILING = """
+import sys, threading
+from odefit.cli import main
+from odefit.enclosure.continuous import Enclosure
+from odefit.methods.branch_and_bound import region_tree, tree
+tree.COMPILED_FROM = region_tree.COMPILED_FROM = 0.0
+Enclosure.compiled = property(lambda self: threading.Event().wait())
+sys.exit(main())
+"""
+"""The command line on a computer where the compilation of enclosures does not end."""
+
+
+@pytest.mark.parametrize(
+    "options", [BRANCH, "--certify --starts 1 --jobs 1"], ids=["method", "certificate"]
+)
+def test_a_time_limit_does_not_wait_for_a_compilation(options: str, bounded: Path) -> None:
+    command = f"fit closed.toml {options} --json r.json --time-limit 3"
+    ran = subprocess.run(
+        [sys.executable, "-c", COMPILING, *command.split()],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert ran.returncode == 4 or (ran.returncode == 0 and "--certify" in options), ran.stderr
+    assert "Traceback" not in ran.stderr
+    found = json.loads((bounded / "r.json").read_text(encoding="utf-8"))
+    assert found["parameters"]["k"] == pytest.approx(1.143, abs=0.001)

@@ -14,6 +14,7 @@ from odefit.cli.exit_statuses import UNUSABLE
 from odefit.cli.streams import (
     guard_memory,
     leave,
+    leave_unfinished,
     memory_allowed,
     prepare_streams,
     spare_bytecode,
@@ -57,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             status = run(arguments)
             sys.stdout.flush()  # flush here, where a full disk can still be reported
+            if program:
+                leave_unfinished(status)
         except KeyboardInterrupt as ended:
             number = ended.number if isinstance(ended, Ended) else signal.SIGINT
             print(message_of(number), file=sys.stderr)
@@ -69,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"error: {message}", file=sys.stderr)
             if program and memory_allowed() is not None:
                 leave(UNUSABLE)
+            if program:
+                leave_unfinished(UNUSABLE)
             return UNUSABLE
         return status
 

@@ -210,6 +210,13 @@ def leave(status: int) -> NoReturn:
     os._exit(status)
 
 
+def leave_unfinished(status: int) -> None:
+    """End this process if an abandoned compilation is still running."""
+    background = sys.modules.get("odefit.common.background")  # loaded by now if there may be one
+    if background is not None and background.still_running():
+        leave(status)
+
+
 def memory_allowed() -> int | None:
     """Return the address space limit of this process in megabytes; None without a limit."""
     if sys.platform == "win32":

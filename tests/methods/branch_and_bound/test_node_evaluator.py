@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
@@ -91,3 +92,41 @@ def test_many_open_nodes_give_work_to_many_workers() -> None:
             executor.shutdown()
     assert counts[0] == counts[1]
     assert counts[0][0] == tree.batch_size(16 * node_evaluator.CHUNK_SIZE)
+
+
+class Compiling(Quartic):
+    """The compilation takes until it is released."""
+
+    def __init__(self, released: threading.Event) -> None:
+        super().__init__()
+        self.released = released
+
+    @property
+    def compiled(self) -> Quartic:
+        self.released.wait()
+        return self
+
+
+def test_a_search_that_should_stop_does_not_wait_for_the_compiler() -> None:
+    released = threading.Event()
+    lower, upper = LOWER[None], UPPER[None]
+    evaluator = NodeEvaluator(Compiling(released))
+    try:
+        assert list(evaluator(lower, upper, np.inf, lambda: True, compiled=True)) == []
+    finally:
+        released.set()
+    (after,) = evaluator(lower, upper, np.inf, lambda: False, compiled=True)
+    (plain,) = evaluator(lower, upper, np.inf, lambda: False)
+    np.testing.assert_array_equal(after.bounds.norm, plain.bounds.norm)
+
+
+def test_only_this_process_compiles_and_workers_get_the_other_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(node_evaluator, "CHUNK_SIZE", CHUNK)
+    monkeypatch.setattr(tree, "COMPILED_FROM", 0.0)
+    monkeypatch.setattr(workers, "installed", lambda _: False)
+    here = searched(None)
+    with Counting() as pool:
+        assert searched(pool) == here
+        assert pool.batches > 0

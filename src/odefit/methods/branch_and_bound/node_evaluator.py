@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.common.background import unless_stopped
 from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.residuals import Residuals
 from odefit.methods.branch_and_bound.node_bounds import NodeBounder, NodeBounds
@@ -101,6 +103,7 @@ class NodeEvaluator:
         self._enclosure, self._workers = enclosure, workers
         self._work = None if make is None else Work(make, _evaluate_remotely)
         self._control = control or Control()
+        self._compiled = False  # whether the compiled code has been used
 
     def __call__(
         self,
@@ -113,8 +116,14 @@ class NodeEvaluator:
         """Yield evaluations of chunks of boxes with these corners, shape (B, n), until a `stop`."""
         count = -(-len(lower) // CHUNK_SIZE)
         chunks = list(zip(np.array_split(lower, count), np.array_split(upper, count), strict=True))
-        if self._workers is None or self._work is None or len(chunks) == 1:
-            for number, chunk in enumerate(chunks):
+        if compiled and not self._compiled:
+            first = self._compiling(*chunks.pop(0), radius, stop)
+            if first is None:
+                return
+            self._compiled = True
+            yield first
+        if self._workers is None or self._work is None or len(chunks) <= 1:
+            for number, chunk in enumerate(chunks, start=count - len(chunks)):
                 if number and stop():
                     return
                 yield self._here(*chunk, radius, compiled)
@@ -155,11 +164,18 @@ class NodeEvaluator:
 
     def _here(self, lower: Array, upper: Array, radius: float, compiled: bool) -> NodeEvaluation:
         """Evaluate a chunk in this process."""
-
-        def work() -> NodeEvaluation:
-            return evaluate_nodes(self._enclosure, lower, upper, radius, compiled)
-
+        work = partial(evaluate_nodes, self._enclosure, lower, upper, radius, compiled)
         return work() if self._workers is None else self._workers.timed(work)
+
+    def _compiling(
+        self, lower: Array, upper: Array, radius: float, stop: Callable[[], bool]
+    ) -> NodeEvaluation | None:
+        """Evaluate a chunk by compiled code for the first time; None if it is time to stop before.
+
+        On a new computer this compiles for half a minute, which nothing can interrupt. Workers then
+        find the compiled code on the disk.
+        """
+        return unless_stopped(partial(self._here, lower, upper, radius, True), stop)
 
 
 def _evaluate_remotely(
