@@ -27,9 +27,21 @@ from tests.cli.commands import BLOW_UP, DECAY, refused, run
         ("fit decay.toml --checkpoint no/c", "the directory no does not exist"),
         ("fit decay.toml --checkpoint .", "is a directory"),
         ("fit decay.toml --checkpoint data.csv", "is not a checkpoint"),
-        ("fit decay.toml --colour", "unrecognized arguments: --colour"),
+        ("fit decay.toml --colour", "there is no option --colour; see odefit fit --help"),
+        ("fit decay.toml --metod multi-start", "there is no option --metod; did you mean --method"),
+        ("fit decay.toml -o r.html", "a file is written by --report FILE.html|.md or --table"),
+        ("profile decay.toml --output p.png", "a file is written by --plot FILE.png or --report"),
+        ("profile decay.toml --only k s", "--only takes one word: write --only k,s;"),
+        ("profile decay.toml --only k, s --seed 1", "--only takes one word: write --only k,s;"),
+        ("simulate decay.toml --times 0 1 2", "--times takes one word: write --times 0,1,2;"),
+        ("fit decay.toml other.toml", "unexpected 'other.toml'; see odefit fit --help"),
+        ("fit --fix decay.toml", "PROBLEM.toml"),
+        ("fit decay.toml --fix", "--fix: expected at least one argument"),
+        ("decay.toml", "a command is missing, as in odefit fit decay.toml"),
+        ("--fit decay.toml", "a command has no dashes: write odefit fit"),
+        ("-v", "there is no option -v"),
         ("fit", "PROBLEM.toml"),
-        ("fitt decay.toml", "invalid choice: 'fitt'"),
+        ("fitt decay.toml", "there is no command 'fitt'; did you mean 'fit'?"),
         ("", "COMMAND"),
         ("fit missing.toml", "missing.toml: "),
         ("fit .", ".: "),
@@ -54,6 +66,22 @@ def test_a_mistake_is_status_two_with_a_remedy(
     before = sorted(p.name for p in folder.iterdir())
     assert message.lower() in refused(capsys, *arguments.split()).lower()
     assert sorted(p.name for p in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "fit --fix k=0.7 decay.toml --seed 1",
+        "fit --fix k=7/10 --free x decay.toml --seed 1 --bounds s=2:2.5 x=1:1.01",
+        "fit --bounds s=0:9 --fix=k=0.7 decay.toml --seed 1",
+    ],
+)
+def test_a_file_may_follow_an_option_with_several_values(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: str
+) -> None:
+    assert run(*arguments.split()) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["k", "0.7", "fixed"] in [row[:3] for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from odefit.cli import (
     examples,
     explore,
     fit,
-    library,
-    methods,
+    lists,
     plot,
     predict,
     profile,
@@ -25,6 +24,7 @@ from odefit.cli import (
 )
 from odefit.cli import problem_commands as problems
 from odefit.cli import result_commands as results
+from odefit.cli.parser import CommandParser, mistaken_command
 from odefit.cli.shared import plain_warnings
 
 
@@ -153,16 +153,16 @@ COMMANDS = (
     ),
     Command(
         "methods",
-        methods.add_options,
-        methods.run,
+        lists.add_methods,
+        lists.run_methods,
         "list the methods, or the options of one",
         "List the methods; with a name, all options of that method, which "
         "'odefit fit --method NAME --set OPTION=VALUE' sets.",
     ),
     Command(
         "library",
-        library.add_options,
-        library.run,
+        lists.add_library,
+        lists.run_library,
         "list the example problems, or describe one",
         "List the problems of the library, which come with odefit; with a name, describe one: "
         "the source of its data, and its known values.",
@@ -177,6 +177,9 @@ def run(arguments: Sequence[str] | None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions
         complete(whole)
     words = list(sys.argv[1:] if arguments is None else arguments)
+    names = [command.name for command in COMMANDS]
+    if words and words[0] not in (*names, "-h", "--help", "--version"):
+        whole.error(mistaken_command(words[0], names))
     options = whole.parse_args(fit.written_out(words) if words[:1] == ["fit"] else words)
     with plain_warnings():
         return int(options.run(options))
@@ -203,7 +206,9 @@ def parser() -> argparse.ArgumentParser:
         ),
     )
     whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = whole.add_subparsers(
+        title="commands", metavar="COMMAND", required=True, parser_class=CommandParser
+    )
     for command in COMMANDS:
         added = commands.add_parser(
             command.name,

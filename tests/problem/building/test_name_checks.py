@@ -66,7 +66,8 @@ def test_the_unchanged_problem_is_valid(check: Errors) -> None:
             "[initial] X2: there is no state 'X2' in [ode]; did you mean 'x2'?",
         ),
         ("x2 = 0.0", "x2 = 0.0\nqqq = 1", "[initial] qqq: there is no state 'qqq'"),
-        ("x2 = 0.0", 'x2 = "x1"', "'x1' in 'x1' is known; only parameters and constants"),
+        ("x2 = 0.0", 'x2 = "t"', "'t' in 't' is the time; only parameters and constants"),
+        ("x2 = 0.0", 'x2 = "x1"', "'x1' in 'x1' is a state; only parameters and constants"),
         (
             "x2 = 0.0",
             'x2 = "1 - x1"',
@@ -76,7 +77,7 @@ def test_the_unchanged_problem_is_valid(check: Errors) -> None:
         # experiments
         ('name = "B"', 'name = "A"', '[[experiment]] "A": two experiments have this name'),
         ('name = "B"', 'name = "B"\ninitial = { x3 = 1 }', "no state 'x3'"),
-        ('name = "B"', 'name = "B"\ninitial = { x1 = "x2" }', "'x2' in 'x2' is known; only"),
+        ('name = "B"', 'name = "B"\ninitial = { x1 = "x2" }', "'x2' in 'x2' is a state; only"),
         (
             'name = "B"',
             'name = "B"\nconstants = { x1 = 1 }',
@@ -112,7 +113,7 @@ def test_the_unchanged_problem_is_valid(check: Errors) -> None:
             "unknown name 'x3'",
         ),
     ],
-    ids=range(27),
+    ids=range(28),
 )
 def test_a_mistake_gives_one_message(check: Errors, old: str, new: str, message: str) -> None:
     text = HEAD + REST + RUN + OTHER

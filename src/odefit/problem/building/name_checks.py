@@ -106,7 +106,8 @@ class Names:
         for name in sorted(expression.names - allowed):
             inside = f"in {shown(expression.text)}"
             if name in self.everything:
-                message = f"'{name}' {inside} is known; only {kinds} can be used here{remedy}"
+                kind = self._kind(name)
+                message = f"'{name}' {inside} is {kind}; only {kinds} can be used here{remedy}"
             elif name in self._model.observables:
                 message = f"'{name}' {inside} is an observable; write its expression out"
             elif name in self._reported:
@@ -119,6 +120,17 @@ class Names:
                 hint = hint or "; declare it in [parameters] or [constants]"
                 message = f"unknown name {shown(name)} {inside}{hint}"
             self._issues.error(place, message)
+
+    def _kind(self, name: str) -> str:
+        """Return what a declared name stands for."""
+        tables = {
+            "a state": self._model.ode,
+            "an algebraic variable": self._model.algebraic,
+            "an input": self._model.inputs,
+            "a parameter": self._parameters,
+            "a constant": self.constants,
+        }
+        return next((kind for kind, table in tables.items() if name in table), "the time")
 
     def _check_parameters(self) -> None:
         model = self._model

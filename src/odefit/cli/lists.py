@@ -1,8 +1,9 @@
-"""The command ``odefit library``."""
+"""The commands that list what comes with odefit: ``methods`` and ``library``."""
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import textwrap
 import tomllib
 from pathlib import Path
@@ -11,16 +12,23 @@ import odefit.library
 from odefit.cli.exit_statuses import DONE
 from odefit.common.errors import InputError
 from odefit.common.partial_files import write_together
+from odefit.methods.method_options import entry_of, method_options, summary_of
+from odefit.methods.registry import DEFAULT_METHOD, METHODS
 
 NOISE = {"none": "noiseless", "real": "measured", "gaussian": "synthetic noise"}
 """Words for the noise of the data of a problem."""
 
-
 WIDTH = 79
-"""Width of the text, in columns."""
+"""Width of the text on a problem, in columns."""
+
+MIN_WIDTH, MAX_WIDTH = 40, 100
+"""Smallest and largest width of the text on methods."""
+
+GAP = "  "
+"""Space between the columns of the list of methods."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_library(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit library``."""
     parser.add_argument("name", metavar="NAME", nargs="?", help="a problem of the list")
     parser.add_argument(
@@ -28,14 +36,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def run_library(options: argparse.Namespace) -> int:
     """Run ``odefit library``: list the problems, describe one, or copy its files."""
     if options.name is None:
         if options.copy is not None:
             raise InputError(
                 "--copy needs the name of a problem: odefit library NAME --copy FOLDER"
             )
-        _list_all()
+        _list_problems()
         return DONE
     file = odefit.library.path(options.name)
     if options.copy is not None:
@@ -54,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _list_all() -> None:
+def _list_problems() -> None:
     """Print one line for each problem."""
     rows = [("problem", "states", "unknowns", "data")]
     for name in odefit.library.names():
@@ -84,3 +92,40 @@ def _copied(source: Path, target: Path) -> Path:
         )
     write_together({target / path.name: path.read_bytes() for path in files})
     return target / "problem.toml"
+
+
+def add_methods(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``odefit methods``."""
+    parser.add_argument("name", metavar="NAME", nargs="?", help=f"one of: {', '.join(METHODS)}")
+
+
+def run_methods(options: argparse.Namespace) -> int:
+    """Run ``odefit methods``: print a line on each method, or the options of one."""
+    width = min(max(shutil.get_terminal_size().columns, MIN_WIDTH), MAX_WIDTH)
+    if options.name is None:
+        _list_methods(width)
+        return DONE
+    entry = entry_of(options.name, "odefit methods")
+    print(entry.name)
+    print(f"{_indented(summary_of(entry.name), width)}\n")
+    for option in method_options(entry.name):
+        print(f"{option.name} = {option.default}")
+        print(_indented(f"{option.meaning} Takes {option.takes}.", width))
+    print(f"\nodefit fit PROBLEM.toml --method {entry.name} --set OPTION=VALUE sets an option.")
+    return DONE
+
+
+def _list_methods(width: int) -> None:
+    """Print a table of the methods, with a sentence on each."""
+    widest = max(map(len, METHODS))
+    print(f"{'method':<{widest}}{GAP}idea")
+    for name in METHODS:
+        default = "The default. " if name == DEFAULT_METHOD else ""
+        lines = textwrap.wrap(f"{default}{summary_of(name)}", width - widest - len(GAP))
+        for label, line in zip((name, *len(lines) * ("",)), lines, strict=False):
+            print(f"{label:<{widest}}{GAP}{line}")
+    print("\nodefit methods NAME lists the options of one.")
+
+
+def _indented(text: str, width: int) -> str:
+    return textwrap.fill(text, width, initial_indent="    ", subsequent_indent="    ")
