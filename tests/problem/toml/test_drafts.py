@@ -105,6 +105,38 @@ def test_subjects_and_doses_become_experiments(tmp_path: Path) -> None:
     assert all(len(c.events) == 1 for c in problem.conditions)
 
 
+@pytest.mark.parametrize(
+    ("identifier", "dose", "measured"),
+    [
+        ("ID", "Dose (mg)", "Conc (mg/L)"),
+        ("Patient", "dose", "plasma [ng/mL]"),
+        ("Animal", "Amount", "blood"),
+        ("subject", "DOSE_mg_kg", "Conc."),
+    ],
+)
+def test_doses_are_found_under_names_of_people(
+    tmp_path: Path, identifier: str, dose: str, measured: str
+) -> None:
+    lines = "".join(
+        f"{s},0,{amount},\n" + "".join(f"{s},{t},,{decay(t)}\n" for t in TIMES[1:])
+        for s, amount in ((1, 100), (2, 150))
+    )
+    table, problem, _ = written(tmp_path, f"{identifier},Time (h),{dose},{measured}\n{lines}")
+    (experiment,) = table["experiment"]
+    assert experiment["by"] == identifier
+    assert experiment["columns"]["AMT"] == (dose if dose.isidentifier() else "Dose (mg)")
+    assert measured in {*table["observables"], *experiment["columns"].values()}
+    assert [len(c.events) for c in problem.conditions] == [1, 1]
+    assert problem.size == 2 * len(TIMES[1:])
+
+
+def test_a_dose_in_the_rows_of_measurements_is_no_dose_record(tmp_path: Path) -> None:
+    lines = "".join(f"{s},{t},{d},{decay(t)}\n" for s, d in ((1, 10), (2, 20)) for t in TIMES)
+    table, problem, _ = written(tmp_path, f"ID,t,Dose (mg),x\n{lines}")
+    assert "doses" not in table["experiment"][0]
+    assert all(not c.events for c in problem.conditions)
+
+
 def test_codes_of_observables_and_modelled_infusions_are_taken(tmp_path: Path) -> None:
     lines = "".join(f"1,{t},.,.,{decay(t)},1\n1,{t},.,.,{decay(t, 2.0)},2\n" for t in TIMES[1:])
     table, problem, _ = written(tmp_path, "ID,TIME,AMT,RATE,DV,DVID\n1,0,100,-2,.,.\n" + lines)

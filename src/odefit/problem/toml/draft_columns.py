@@ -42,6 +42,9 @@ NAMES_OF_QUANTITIES = frozenset({"variable", "observable", "quantity", "species"
 NAMES_OF_VALUES = frozenset({"value", "values", "measurement", "concentration"})
 """Lower-case names of columns in tables with one value per row: the quantity, and its value."""
 
+DOSES = re.compile(r"(dose|doses|dosage|amount|amt)(_?[mun]?(g|mol)(_kg)?)?")
+"""Lower-case names of columns that hold doses, if no measurement is in the same rows."""
+
 OTHER_TIME = 2
 """Rank below which a name can only mean the time."""
 
@@ -56,7 +59,7 @@ def with_usable_names(cells: Cells) -> tuple[Cells, dict[str, str]]:
     other signs become underscores. A column such as ``Biomass_g/L`` beside ``Biomass_sd`` becomes
     ``Biomass``. A long table keeps its names, because its covariates use them.
     """
-    long = {name for names in ROLES.values() for name in names} | IDENTIFIERS
+    long = {name for names in ROLES.values() for name in names}
     if any(name.upper() in long for name in cells):
         return cells, {}
     short = [name if is_name(name) else _as_name(BRACKETS.sub("", name)) for name in cells]
@@ -298,8 +301,19 @@ class Columns:
                 if column.upper() in names and column != self.time:
                     roles.setdefault(role, column)
         if not {"AMT", "EVID", "DV"} & roles.keys():
-            return self._find_quantities()
+            return self._find_quantities() or self._find_doses()
         return roles
+
+    def _find_doses(self) -> dict[str, str]:
+        """Return the role of a column of doses whose name is none of the convention's."""
+        for name, amounts in self.values.items():
+            doses = [row for row, amount in enumerate(amounts) if amount > 0]
+            if name == self.time or not doses or not DOSES.fullmatch(name.casefold()):
+                continue
+            others = [column for other, column in self.values.items() if other != name]
+            if any(all(math.isnan(column[row]) for row in doses) for column in others):
+                self.stated = {"AMT": name}
+        return dict(self.stated)
 
     def _find_quantities(self) -> dict[str, str]:
         """Return the roles in a table whose rows hold the name of a quantity and its value."""

@@ -129,11 +129,10 @@ class _Writer:
         if c.time != "t":
             lines += [f"time = {_quoted(c.named.get(c.time, c.time))}"]
         used = [*c.observables, *c.sds, *c.inputs]
-        if pairs := [f"{n} = {_quoted(c.named[n])}" for n in used if n in c.named]:
-            lines += [f"columns = {{ {', '.join(pairs)} }}    # what the table calls them"]
-        if c.stated:
-            pairs = [f"{role} = {_quoted(c.named.get(n, n))}" for role, n in c.stated.items()]
-            lines += [f"columns = {{ {', '.join(pairs)} }}    # one value a row"]
+        named = {n: n for n in used if n in c.named} | c.stated
+        if pairs := [f"{n} = {_quoted(c.named.get(column, column))}" for n, column in named.items()]:
+            why = "one value a row" if "DV" in c.stated else "what the table calls them"
+            lines += [f"columns = {{ {', '.join(pairs)} }}    # {why}"]
         if c.by is not None:
             subject_column = _quoted(c.named.get(c.by, c.by))
             lines += [f"by = {subject_column}    # an experiment for each of its values"]
