@@ -14,8 +14,21 @@ from odefit.reporting.numbers import (
     percent,
     significant,
     to_decade,
+    to_units,
 )
 from odefit.reporting.parameters import LONGEST_RUN, Row, shortened
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (224406.8, "224407"), (-34498.78, "-34499"), (328.79624, "328.8"), (0.0, "0"),
+        (-112203.4, "-112203"), (2e12, "2e+12"), (math.inf, "inf"), (math.nan, ""),
+    ],
+)  # fmt: skip
+def test_the_measure_of_a_route_agrees_with_that_of_the_answer(value: float, text: str) -> None:
+    """The answer shows 224406.8, so that 224410 would be another number."""
+    assert to_units(value) == text
 
 
 @pytest.mark.parametrize(

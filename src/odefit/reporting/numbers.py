@@ -23,6 +23,16 @@ def significant(value: float, digits: int = 5, *, keep_zeros: bool = False) -> s
     return f"{mantissa if keep_zeros else _without_zeros(mantissa)}e{exponent:+03d}"
 
 
+def to_units(value: float, digits: int = 5) -> str:
+    """Return `value` with `digits` significant digits, and a number below 1e9 in full units.
+
+    >>> to_units(224406.8), to_units(328.7962)
+    ('224407', '328.8')
+    """
+    whole = len(f"{abs(value):.0f}") if abs(value) < 1e9 else 0
+    return significant(value, max(digits, whole))
+
+
 def _without_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 

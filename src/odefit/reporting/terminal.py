@@ -15,7 +15,7 @@ from odefit.assessment.parts import ProvedRegion
 from odefit.assessment.profiles import ProfilesData
 from odefit.common.errors import counted, some
 from odefit.methods.estimate import Route
-from odefit.reporting.numbers import duration, significant
+from odefit.reporting.numbers import duration, significant, to_units
 from odefit.reporting.parameters import (
     Row,
     interval_level,
@@ -317,7 +317,7 @@ def _region(region: ProvedRegion, width: int, ascii_only: bool) -> Iterator[Rend
 def _route_columns(result: ResultData, routes: list[Route]) -> list[Column]:
     """Return the columns of a table of the routes that a combined method took."""
     values = [result.value_of(route) for route in routes]
-    shown = [significant(value, 5) if math.isfinite(value) else "" for value in values]
+    shown = [to_units(value) if math.isfinite(value) else "" for value in values]
     return [
         Column("", [Text(route.name) for route in routes]),
         Column("starts", [Text(str(route.starts)) for route in routes], "right"),
@@ -334,7 +334,7 @@ def _narrow_routes(result: ResultData, routes: list[Route]) -> RenderableType:
             bulleted(
                 Text(
                     f"{r.name}: {counted(r.starts, 'start')}, {r.hits} at the best, "
-                    f"{result.measure} {significant(result.value_of(r), 5)}, {duration(r.seconds)}"
+                    f"{result.measure} {to_units(result.value_of(r))}, {duration(r.seconds)}"
                 )
             )
             for r in routes

@@ -305,7 +305,7 @@ class Columns:
         return roles
 
     def _find_doses(self) -> dict[str, str]:
-        """Return the role of a column of doses whose name is none of the convention's."""
+        """Return the role of a column of doses with another name than those of the convention."""
         for name, amounts in self.values.items():
             doses = [row for row, amount in enumerate(amounts) if amount > 0]
             if name == self.time or not doses or not DOSES.fullmatch(name.casefold()):

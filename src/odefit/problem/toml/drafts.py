@@ -130,7 +130,7 @@ class _Writer:
             lines += [f"time = {_quoted(c.named.get(c.time, c.time))}"]
         used = [*c.observables, *c.sds, *c.inputs]
         named = {n: n for n in used if n in c.named} | c.stated
-        if pairs := [f"{n} = {_quoted(c.named.get(column, column))}" for n, column in named.items()]:
+        if pairs := [f"{n} = {_quoted(c.named.get(o, o))}" for n, o in named.items()]:
             why = "one value a row" if "DV" in c.stated else "what the table calls them"
             lines += [f"columns = {{ {', '.join(pairs)} }}    # {why}"]
         if c.by is not None:

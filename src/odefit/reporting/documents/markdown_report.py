@@ -26,7 +26,7 @@ from odefit.reporting.formulas.equations import (
     written_lines,
 )
 from odefit.reporting.formulas.math_markup import latex_equations
-from odefit.reporting.numbers import duration, significant
+from odefit.reporting.numbers import duration, significant, to_units
 from odefit.reporting.profiles import REGION_TITLES, profile_text, region_rows, region_title
 from odefit.reporting.sentences import (
     data_sentence,
@@ -248,7 +248,7 @@ def _routes(result: ResultData) -> Iterator[str]:
             in_markdown(r.name),
             str(r.starts),
             str(r.hits),
-            number_in_words(significant(result.value_of(r), 6)),
+            number_in_words(to_units(result.value_of(r), 6)),
             duration(r.seconds),
         ]
         for r in routes
