@@ -97,6 +97,17 @@ def test_a_closed_pipe_ends_printing_alone(
     assert {p.name for p in folder.iterdir()} - before == written  # and no checkpoint
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs streams of POSIX")
+@pytest.mark.parametrize("argument", ["--version", pytest.param("--help", marks=pytest.mark.slow)])
+def test_output_that_cannot_be_written_is_told_of_help_as_well(argument: str) -> None:
+    ran = subprocess.run(
+        [*COMMAND, argument], stderr=subprocess.PIPE, text=True, check=False, timeout=120,
+        preexec_fn=partial(os.close, 1),
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert ran.stderr == "error: standard output: cannot be written: Bad file descriptor\n"
+
+
 @pytest.mark.slow
 def test_letters_that_the_encoding_lacks_are_printed_as_question_marks(folder: Path) -> None:
     """Pipes on Windows have such encodings, which know no Greek letters."""

@@ -39,7 +39,7 @@ def test_temporary_names_are_new_hidden_and_beside_the_file(tmp_path: Path) -> N
 
 
 @posix
-@pytest.mark.parametrize("name", ["r.json", "r[1]*.json"])
+@pytest.mark.parametrize("name", ["r.json", "r[1]*.json", "r" * 250 + ".json"])
 def test_the_partial_file_of_a_killed_process_is_removed(tmp_path: Path, name: str) -> None:
     target = tmp_path / name
     killed = subprocess.run(
@@ -66,6 +66,20 @@ def test_files_of_running_processes_of_other_files_and_of_other_programs_stay(
         path.write_text("", encoding="utf-8")
     remove_left_over(target)
     assert all(path.exists() for path in stay)
+
+
+@pytest.mark.parametrize("letter", ["r", "\u00e9"])
+def test_a_file_of_the_longest_name_is_written(tmp_path: Path, letter: str) -> None:
+    target = tmp_path / (letter * (250 // len(letter.encode())) + ".json")
+    write_atomically(target, "whole")
+    assert target.read_text(encoding="utf-8") == "whole"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_partial_files_of_two_long_names_differ(tmp_path: Path) -> None:
+    one, other = (tmp_path / ("r" * 240 + end) for end in (".json", ".html"))
+    beginnings = {partial_file(path).name.rpartition("-")[0] for path in (one, other)}
+    assert len(beginnings) == 2
 
 
 def _refuse(number: int) -> None:

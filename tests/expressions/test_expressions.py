@@ -20,6 +20,7 @@ from odefit.expressions.expressions import (
     as_expression,
     parse,
 )
+from odefit.expressions.grammar import MAX_DIGITS
 
 NAMES = ("x", "y", "k_1")
 PYTHON = {
@@ -176,6 +177,7 @@ def test_precedence_is_that_of_mathematics(text: str, expected: float) -> None:
         ("min(" + ",".join("1" * 65) + ")", "2 to 64 arguments, got 65"),
         ("1e999", "out of range"),
         ("1e-99999999999999999999", "out of range"),
+        ("x*1." + "1" * MAX_DIGITS, "has more than 1000 digits; round it"),
         ("x*(1/0)", "'/' at position 5 of 'x*(1/0)' has no finite value"),
         ("log(-1)", "no finite value"),
         ("exp(1000)", "no finite value"),

@@ -51,6 +51,7 @@ def test_times_are_read_from_a_text() -> None:
         "0:1:99999999999",
         "0,x",
         "1,,2",
+        "0:1:\N{SUPERSCRIPT TWO}",
     ],
 )
 def test_times_of_another_form_are_refused(text: str) -> None:
@@ -63,6 +64,11 @@ def test_a_number_of_times_beyond_the_limit_is_refused_with_the_limit(count: str
     told = rf"a whole number of times from 2 to 1000000, got '{count}'"
     with pytest.raises(InputError, match=told):
         times_from_text(f"0:1e9:{count}", decay())
+
+
+def test_a_number_of_times_with_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(InputError, match="--times"):
+        times_from_text(f"0:1:{'9' * 5000}", decay())
 
 
 def test_a_table_holds_states_and_observables() -> None:

@@ -25,6 +25,7 @@ from odefit.cli.shared import (
 )
 from odefit.cli.unknowns import add_fix, with_unknowns
 from odefit.common.errors import InputError
+from odefit.common.option_checks import natural_in
 from odefit.expressions.expressions import number_in
 
 if TYPE_CHECKING:
@@ -226,9 +227,9 @@ def _range(text: str, place: str) -> Any:
     parts = text.split(":")
     if len(parts) == 3:
         low, high = (number_in(p) for p in parts[:2])
-        if low is None or high is None or not low < high or not parts[2].strip().isdigit():
+        count = natural_in(parts[2])
+        if low is None or high is None or not low < high or count is None:
             raise InputError(expected)
-        count = int(parts[2])
         if not 2 <= count <= MOST_TIMES:
             raise InputError(f"{place}: expected 2 to {MOST_TIMES} times, got {count}")
         step = (high - low) / (count - 1)

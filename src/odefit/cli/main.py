@@ -56,7 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 guard_memory()
             from odefit.cli.commands import run
 
-            status = run(arguments)
+            try:
+                status = run(arguments)
+            except SystemExit:  # after --help and --version
+                sys.stdout.flush()
+                raise
             sys.stdout.flush()  # flush here, where a full disk can still be reported
             if program:
                 leave_unfinished(status)

@@ -30,6 +30,7 @@ from odefit.cli.shared import (
 )
 from odefit.cli.unknowns import add_unknowns, changed, with_unknowns
 from odefit.common.errors import InputError
+from odefit.common.option_checks import check_level
 from odefit.methods.estimate import Status
 from odefit.methods.running.control import Interruption
 from odefit.methods.running.memory import memory_limit
@@ -80,10 +81,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _profile(options: argparse.Namespace, signals: Interruption) -> int:
     check_positive(options, "jobs", "time_limit")
-    if options.level is not None and not 0 < options.level < 1:
-        raise InputError(
-            f"--level: expected a number between 0 and 1 such as 0.95, got {options.level:g}"
-        )
+    if options.level is not None:
+        check_level(options.level, "--level")
     memory_limit(options.memory, "--memory")
     check_files(options)
     if options.plot is not None:

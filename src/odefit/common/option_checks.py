@@ -8,6 +8,20 @@ from typing import Any
 
 from odefit.common.errors import InputError
 
+LEAST_LEVEL = 1e-6
+"""The smallest level of confidence: a shorter interval is lost in the rounding of its middle."""
+
+MOST_DIGITS = 15
+"""Number of digits of a whole number in a text: Python reads no number of over 4300."""
+
+
+def natural_in(text: str) -> int | None:
+    """Return the whole number in a text; None otherwise, or if it is far too large."""
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= MOST_DIGITS):
+        return None
+    return int(digits)
+
 
 def whole(value: Any, place: str, least: int = 1) -> None:
     """Raise an InputError that names `place` unless a value is an integer of at least `least`."""
@@ -30,10 +44,12 @@ def number(value: Any, place: str, *, least: float = -math.inf, most: float = ma
     raise InputError(f"{place}: expected {kind}, got {value!r}")
 
 
-def check_level(level: float) -> None:
-    """Refuse a level of confidence that is not between 0 and 1, by an InputError."""
+def check_level(level: float, place: str = "level") -> None:
+    """Refuse a level of confidence that is not between 0 and 1 or too small, by an InputError."""
     if not 0 < level < 1:
-        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+        raise InputError(f"{place}: expected a number between 0 and 1, got {level!r}")
+    if level < LEAST_LEVEL:
+        raise InputError(f"{place}: the smallest level is {LEAST_LEVEL:g}, got {level!r}")
 
 
 def check_time_limit(time_limit: float | None) -> None:

@@ -14,6 +14,10 @@ from pathlib import Path
 from odefit.common.errors import InputError
 from odefit.common.signals import unfinished
 
+LONGEST_NAME, SHORTENED = 200, 100
+"""The largest number of bytes of a file's name that is part of the name of its partial file, and
+how many are part of it of a longer name. File systems allow 255."""
+
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
     """Write a file completely or not at all; an :class:`InputError` has the reason."""
@@ -89,8 +93,10 @@ def remove_left_over(target: Path) -> None:
 
 
 def _beginning(target: Path) -> str:
-    computer = zlib.crc32(platform.node().encode())
-    return f".{target.name}.{computer:08x}-"
+    computer, name = zlib.crc32(platform.node().encode()), os.fsencode(target.name)
+    if len(name) > LONGEST_NAME:
+        name = b"%s~%08x" % (name[:SHORTENED], zlib.crc32(name))
+    return f".{name.decode(errors='ignore')}.{computer:08x}-"
 
 
 def _runs(number: int) -> bool:

@@ -17,6 +17,8 @@ from urllib.parse import parse_qs
 
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
+from odefit.common.option_checks import natural_in
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -89,8 +91,8 @@ class Access:
                 return _refused()
             if headers.get("content-type", "").partition(";")[0] != "application/json":
                 return PlainTextResponse("expected application/json\n", 415)
-            length = headers.get("content-length", "")
-            if not length.isdecimal() or int(length) > LARGEST_BODY:
+            length = natural_in(headers.get("content-length", ""))
+            if length is None or length > LARGEST_BODY:
                 return PlainTextResponse("the request is too long\n", 413)
         return scope
 

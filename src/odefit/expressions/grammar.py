@@ -63,6 +63,9 @@ NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 MAX_NESTING = 100
 MAX_LENGTH = 100_000
 
+MAX_DIGITS = 1000
+"""Largest number of characters of a number: Python reads no integer of over 4300."""
+
 MAX_EXPONENT = 1000
 """Largest number as an exponent: exact algebras would fill the memory with digits."""
 

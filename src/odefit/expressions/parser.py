@@ -16,6 +16,7 @@ from odefit.expressions.grammar import (
     CONDITIONS,
     FUNCTIONS,
     LOGIC,
+    MAX_DIGITS,
     MAX_EXPONENT,
     MAX_LENGTH,
     MAX_NESTING,
@@ -209,6 +210,10 @@ class Parser:
         kind, token, start = self.tokens[self.position]
         if kind == "number":
             self._take()
+            if len(token) > MAX_DIGITS:
+                raise ExpressionError(
+                    f"the number {self._where(start)} has more than {MAX_DIGITS} digits; round it"
+                )
             if not math.isfinite(float(token)) or abs(_exponent(token)) > 400:
                 raise ExpressionError(f"the number {self._where(start)} is out of range")
             self._emit(Instruction("number", token), start)

@@ -12,6 +12,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, counted, did_you_mean, shown
+from odefit.common.option_checks import natural_in
 from odefit.common.packages import require
 from odefit.expressions.expressions import number_in
 from odefit.problem.calendars import Calendar, as_times, calendar_of, date_column
@@ -262,7 +263,7 @@ def times_from_text(text: str, problem: Problem, experiment: str | None = None) 
         return np.unique(as_times(listed, problem, condition))
     ends, _, count = text.rpartition(":")
     numbers = _ends(ends, problem, condition)
-    many = int(count) if count.strip().isdecimal() else 0
+    many = natural_in(count) or 0
     if numbers is not None and not 2 <= many <= MAX_TIMES:
         raise InputError(
             f"--times {text}: expected FROM:TO:COUNT with a whole number of times from 2 to "

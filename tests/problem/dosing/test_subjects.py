@@ -279,6 +279,7 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
             ROW + "1,0,9,,1,,,,,,3\n",
             "CMT = '3' is neither a state nor the number of one (1 = gut, 2",
         ),
+        (ROW + "1,0,9,,1,,,,,,\N{SUPERSCRIPT TWO}\n", "is neither a state nor the number of one"),
         (ROW + "1,0,9,,1,,,,,,gutt\n", "(1 = gut, 2 = blood); did you mean 'gut'?; write doses"),
         (ROW + "1,0,9,,1,-2,,,,,1\n", 'row 3: RATE = -2 needs doses = { duration = "EXPRESSION" }'),
         (ROW + "1,0,9,,1,-5,,,,,1\n", "row 3: expected a rate, 0, -1 or -2 in RATE, got -5"),
@@ -327,7 +328,7 @@ ROW = "ID,TIME,AMT,DV,EVID,RATE,DUR,II,ADDL,SS,CMT\n1,1,,3.1,0,,,,,,\n"
         ("#ID,TIME,DV\n1,1,.\n1,2,3\n", "remove the # in front of the names in row 1"),
         ("ID,TIME,DV\n1,1,.\n", "nothing is measured; expected values in a column DV, or in at"),
     ],
-    ids=range(31),
+    ids=range(32),
 )
 def test_a_mistake_is_placed_and_has_a_remedy(tmp_path: Path, table: str, message: str) -> None:
     messages = refusal(tmp_path, table, 'by = "ID"')

@@ -291,19 +291,28 @@ def derivative(recorder: Recorder, node: Node, unknown: int) -> Node:
     """Return the derivative of a quantity by an unknown; ``recorder.zero`` if independent of it."""
     if not node.unknowns >> unknown & 1:
         return recorder.zero
-    key = node, unknown
-    if key not in recorder.derivatives:
-        recorder.derivatives[key] = _derivative(recorder, node, unknown)
-    return recorder.derivatives[key]
+    derivatives = recorder.derivatives
+    # A loop, since a product of hundreds of factors is nested too deeply for recursion.
+    waiting = [] if (node, unknown) in derivatives else [node]
+    while waiting:
+        last = waiting[-1]
+        inner = [a for a in last.arguments if a.unknowns >> unknown & 1]
+        missing = next((a for a in inner if (a, unknown) not in derivatives), None)
+        if missing is not None and last.operation not in CONDITIONS:
+            waiting.append(missing)
+        else:
+            derivatives[waiting.pop(), unknown] = _derivative(recorder, last, unknown)
+    return derivatives[node, unknown]
 
 
 def _derivative(recorder: Recorder, node: Node, unknown: int) -> Node:
+    """Return the derivative of a quantity, from those of its arguments."""
     apply, operation = recorder.apply, node.operation
     if operation == "unknown":
         return recorder.one
     if operation in CONDITIONS:
         return recorder.zero
-    inner = [derivative(recorder, a, unknown) for a in node.arguments]
+    inner = [recorder.derivatives.get((a, unknown), recorder.zero) for a in node.arguments]
     a, b = node.arguments[0], node.arguments[-1]
     if operation in (INTEGRAL, "negate"):
         return apply(operation, inner[0])

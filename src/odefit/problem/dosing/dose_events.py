@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from odefit.common.errors import did_you_mean, shown
+from odefit.common.option_checks import natural_in
 from odefit.expressions.expressions import parse
 from odefit.problem.dosing.dose_records import Record
 from odefit.problem.dosing.quantities import Quantity, as_text, before, combined, quotient
@@ -116,8 +117,8 @@ class DoseEvents:
             problem = f"CMT = {record.target} is not among those that doses.into names"
         elif record.target in states:
             return record.target
-        elif record.target.isdigit() and 1 <= int(record.target) <= len(states):
-            return states[int(record.target) - 1]
+        elif 1 <= (number := natural_in(record.target) or 0) <= len(states):
+            return states[number - 1]
         else:
             numbered = ", ".join(f"{i} = {s}" for i, s in enumerate(states, 1))
             problem = (
