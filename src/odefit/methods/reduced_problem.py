@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Estimate, Start
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
@@ -20,8 +21,9 @@ def fitted_reduced(
     """Return the estimate that `solve` finds for the smaller problem, for the whole one.
 
     The whole problem is solved if nothing makes it smaller. It is solved as well if the states that
-    were removed cannot be integrated at the answer. The same holds if the answer consists of
-    several trajectories, because initial values of these states are missing for the later ones.
+    were removed cannot be integrated at the answer; this is not checked if the search was ended
+    early, because large models take seconds. The same holds if the answer consists of several
+    trajectories, because initial values of these states are missing for the later ones.
     """
     smaller = reduced(problem)
     if smaller is None:
@@ -31,11 +33,19 @@ def fitted_reduced(
         seen.equivalent(smaller.problem)
     estimate = solve(smaller.problem, control)
     best = estimate.best
-    if best is not None and smaller.removed:
-        failed = isinstance(ForwardMap(problem).evaluate_cost(best.vector, UNDECIDED), Failure)
-        if best.nodes is not None or failed:
-            return solve(problem, control.for_part("whole problem"))
+    if best is None or not smaller.removed:
+        usable = True
+    elif best.nodes is not None:
+        usable = False
+    else:
+        usable = control.should_stop() or _solvable(problem, best.vector)
+    if not usable:
+        return solve(problem, control.for_part("whole problem"))
     return replace(estimate, starts=tuple(_whole(s, smaller) for s in estimate.starts))
+
+
+def _solvable(problem: Problem, vector: Array) -> bool:
+    return not isinstance(ForwardMap(problem).evaluate_cost(vector, UNDECIDED), Failure)
 
 
 def _whole(start: Start, smaller: Reduced) -> Start:
