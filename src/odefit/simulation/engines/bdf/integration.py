@@ -34,6 +34,7 @@ from odefit.simulation.engines.bdf.sensitivities import (
     sensitivity_weights,
     subtract,
 )
+from odefit.simulation.engines.bdf.small_sizes import raise_small_sizes
 from odefit.simulation.engines.bdf.step_control import (
     OVERFLOW,
     SAFETY,
@@ -191,8 +192,23 @@ def integrate(
         x[1 + i] = states[i]
     for i in range(constants.shape[0]):
         x[1 + n + i] = constants[i]
+    known = sizes.copy()
     initial_sizes(
         eq.rhs, program, entries, x, w, w_derivatives, derivatives, ahead, horizon, places, sizes
+    )
+    raise_small_sizes(
+        eq.rhs,
+        program,
+        e,
+        x,
+        w,
+        w_derivatives,
+        derivatives,
+        jacobian,
+        lu,
+        ahead,
+        known,
+        sizes,
     )
     for i in range(n):
         atol[i] = absolute * sizes[i]

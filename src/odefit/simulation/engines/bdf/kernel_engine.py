@@ -21,6 +21,7 @@ from odefit.simulation.engines.bdf.integration import (
     TOO_STEEP,
     UNDEFINED,
 )
+from odefit.simulation.engines.bdf.small_sizes import MARGIN, SMALL
 from odefit.simulation.engines.cut_off import REASON
 from odefit.simulation.engines.engine import (
     ABSOLUTE_OVER_RELATIVE,
@@ -47,6 +48,7 @@ Measured on 14 to 500 states: up to about this number, long rows save more than 
 TOO_LARGE = 1e3
 """Ratio of the assumed size of a state that begins at zero to its largest value above which the
 segment is integrated again. Its absolute tolerance is then at least as large as its relative one.
+For a state that begins extremely small, the ratio is larger by the margin of its coarse size.
 """
 
 REASONS = {
@@ -97,7 +99,7 @@ class KernelEngine(ABC):
     control of the sensitivities, it takes fewer steps. `absolute` is the ratio of the absolute to
     the relative tolerance, in units of each state's largest magnitude so far along the trajectory.
     States that begin at zero have the size that they reach by the end, or by the first output if
-    the tolerance is smaller than usual.
+    the tolerance is smaller than usual; those that begin extremely small, a share of it.
     """
 
     name: str
@@ -161,7 +163,7 @@ class KernelEngine(ABC):
     def _integrate(
         self, segment: Segment, initial: Values, max_steps: int, *, recording: bool
     ) -> tuple[SegmentSolution, list[RecordedPart]] | EngineFailure:
-        """Integrate a segment; again if states from zero stayed far below their assumed sizes."""
+        """Integrate a segment; again if small states stayed far below their assumed sizes."""
         begin = np.abs(initial.states)
         sizes = begin[self._order]
         recorded = recording and not self._repeats
@@ -169,8 +171,11 @@ class KernelEngine(ABC):
         if isinstance(solved, EngineFailure):
             return solved
         largest = np.abs(solved[0].states).max(axis=0)
-        wrong = (begin == 0.0) & (largest > 0.0)
-        wrong[self._order] &= sizes > TOO_LARGE * largest[self._order]
+        assumed = np.empty(len(begin))
+        assumed[self._order] = sizes
+        small = (begin == 0.0) | (begin < SMALL * sizes.max(initial=0.0))
+        allowed = np.where(begin == 0.0, TOO_LARGE, TOO_LARGE / MARGIN)
+        wrong = small & (largest > 0.0) & (assumed > allowed * np.maximum(largest, begin))
         self._repeats = False
         if wrong.any():
             sizes = np.where(wrong, largest, begin)[self._order]
