@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from odefit.expressions.expressions import parse
-from odefit.problem.variants.size_algebra import MOST_NAMES, SizeAlgebra, equations, solved
+from odefit.problem.variants.size_algebra import (
+    MOST_NAMES,
+    Monomial,
+    SizeAlgebra,
+    equations,
+    solved,
+)
 
 
 def evaluated(text: str) -> tuple[SizeAlgebra, list[tuple[float, dict[str, float]]]]:
@@ -111,3 +117,21 @@ def test_other_arguments_are_not_logarithms(text: str) -> None:
     values = {name: algebra.name(f"parameter {name}") for name in "al"}
     parse(text).evaluate({**values, "t": algebra.name("time t")}, algebra)
     assert algebra.logarithms == {}
+
+
+def test_the_work_on_a_sum_is_proportional_to_its_summands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each partial sum was searched for a point of time: 50,000 summands took a quarter hour."""
+    taken: list[float] = []
+    factor = Monomial.factor.fget
+    assert factor is not None
+    monkeypatch.setattr(
+        Monomial, "factor", property(lambda term: taken.append(1.0) or factor(term))
+    )
+    counts = []
+    for summands in (500, 1000):
+        taken.clear()
+        algebra = SizeAlgebra({})
+        parse("+".join(["x"] * summands)).evaluate({"x": algebra.name("state x")}, algebra)
+        counts.append(len(taken))
+    assert counts[1] <= 2 * counts[0]
+    assert counts[0] > 0

@@ -35,6 +35,9 @@ RANK = 1e-9
 MOST_NAMES = 400
 """Number of names above which all equations are solved at once as a sparse weighted system."""
 
+MOST_SUMMANDS = 20
+"""Largest number of summands in which a point of time such as t/60 - b - 2 is looked for."""
+
 LOGARITHMS = {"log": 1.0, "log10": math.log(10.0)}
 """Functions whose value times this factor is a natural logarithm."""
 
@@ -304,6 +307,8 @@ class SizeAlgebra:
 
     def note_times(self, terms: Sequence[Monomial]) -> None:
         """Record the unknown in a sum such as t/60 - b - 2, which is a point of time."""
+        if len(terms) > MOST_SUMMANDS:
+            return
         factors: dict[str, float] = {}
         for term in terms:
             names = [(name, power) for name, power in term.exponents.items() if power]
