@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import platform
-import secrets
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -73,7 +72,7 @@ def partial_file(target: Path) -> Path:
     The name holds the computer and the process, so that other processes can find out whether it
     still runs.
     """
-    return target.with_name(f"{_beginning(target)}{os.getpid()}-{secrets.token_hex(6)}.tmp")
+    return target.with_name(f"{_beginning(target)}{os.getpid()}-{os.urandom(6).hex()}.tmp")
 
 
 def remove_left_over(target: Path) -> None:

@@ -203,6 +203,31 @@ def test_a_file_that_is_not_a_workbook_is_refused_with_a_remedy(tmp_path: Path) 
         draft(tmp_path / "none.xlsx", tmp_path, "p")
 
 
+@pytest.mark.usefixtures("reader")
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_workbook_of_another_compression_is_refused(tmp_path: Path, method: int) -> None:
+    """It would be unpacked without a limit of memory; a damaged one raises errors of its own."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as file:
+        file.writestr("xl/workbook.xml", b" " * 100_000)
+    (tmp_path / "data.xlsx").write_bytes(out.getvalue())
+    with pytest.raises(InputError, match="compressed in a way that workbooks are not"):
+        draft(tmp_path / "data.xlsx", tmp_path, "p")
+
+
+@pytest.mark.usefixtures("reader")
+@pytest.mark.parametrize("seed", range(5))
+def test_a_workbook_with_damaged_parts_is_refused(tmp_path: Path, seed: int) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("xl/worksheets/sheet1.xml", bytes(range(256)) * 400)
+    raw = bytearray(out.getvalue())
+    raw[60:90] = random.Random(seed).randbytes(30)
+    (tmp_path / "data.xlsx").write_bytes(raw)
+    with pytest.raises(InputError, match="cannot be read as a workbook"):
+        draft(tmp_path / "data.xlsx", tmp_path, "p")
+
+
 def test_the_area_of_a_sheet_is_that_of_its_last_row_and_column() -> None:
     drawn = random.Random("38 workbooks")
     for _ in range(20):

@@ -11,9 +11,8 @@ checked. A damaged record counts as not done.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import secrets
+import os
 import sqlite3
 import time
 import warnings
@@ -79,7 +78,13 @@ def fingerprint(problem: Problem, options: Mapping[str, Any]) -> str:
     bounds = [problem.lower.tolist(), problem.upper.tolist()]  # a method may have narrowed them
     parts = [problem_to_mapping(problem), guesses, bounds, options]
     text = json.dumps(parts, sort_keys=True, default=_plain)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return _sha256(text)
+
+
+def _sha256(text: str) -> str:
+    import hashlib  # most commands write no checkpoint and save the import
+
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -103,7 +108,7 @@ class Checkpoint:
 
     def __init__(self, path: Path, kind: str, identity: str) -> None:
         self.path, self.kind, self._identity = path, kind, identity
-        self._writer = secrets.token_hex(8)
+        self._writer = os.urandom(8).hex()
         self._waiting: dict[str, Any] = {}
         self._next = -np.inf
         self._failing = False
@@ -202,7 +207,7 @@ class Checkpoint:
     def _digest(self, key: str, text: str) -> str:
         """Return the digest that a record must have, or it is damaged."""
         whole = f"{self._identity}\0{self.kind}\0{key}\0{text}"
-        return hashlib.sha256(whole.encode(errors="surrogatepass")).hexdigest()[:16]
+        return _sha256(whole)[:16]
 
     # Writing --------------------------------------------------------------------------------------
 

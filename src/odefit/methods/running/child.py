@@ -33,9 +33,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import Pipe
-from multiprocessing import connection as connections
-from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Literal
 
 from odefit.common.errors import InputError
@@ -44,6 +41,9 @@ if sys.platform != "win32":
     import resource
 
 if TYPE_CHECKING:
+    from multiprocessing import connection as connections
+    from multiprocessing.connection import Connection
+
     if sys.platform == "win32":
         Channel = connections.PipeConnection[Any, Any]
     else:
@@ -106,6 +106,8 @@ class Child:
     """
 
     def __init__(self, memory: int = 0, who: str = "the process", idle: float = 0.0) -> None:
+        from multiprocessing import Pipe  # a program that starts no process saves the import
+
         near_end, far_end = Pipe()
         self.connection: Channel = near_end
         """For :func:`multiprocessing.connection.wait`."""
@@ -252,11 +254,13 @@ def serve(handle: int, parent: int, memory: int, idle: float) -> None:
     """
     end_with(parent)
     limit_memory(memory)
+    from multiprocessing import connection as connections
+
     connection: Channel
     if sys.platform == "win32":
         connection = connections.PipeConnection(handle)
     else:
-        connection = Connection(handle)
+        connection = connections.Connection(handle)
     while True:
         try:
             if not connection.poll(idle or None):

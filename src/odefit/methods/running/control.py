@@ -9,8 +9,8 @@ run if memory is short, and sets the flag that integrators check
 from __future__ import annotations
 
 import math
+import platform
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -248,7 +248,7 @@ def this_clock() -> str:
     """Return an identifier of the clock :func:`time.monotonic`: of this computer since its boot."""
     begun = Path("/proc/sys/kernel/random/boot_id")
     name = begun.read_text(encoding="utf-8").strip() if begun.exists() else ""
-    return f"{socket.gethostname()} {name}"
+    return f"{platform.node()} {name}"
 
 
 SIGNALS = dict(zip(ENDING, (Cause.CTRL_C, Cause.TERMINATED, Cause.HUNG_UP), strict=False))

@@ -7,11 +7,9 @@ problem is sent to each worker once, whatever the executor.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 import platform
-import socket
 import threading
 import time
 from collections import OrderedDict
@@ -55,6 +53,8 @@ class Parcel:
             content = bytes(cloudpickle.dumps(payload))
         else:
             content = pickle.dumps(payload)
+        import hashlib  # a program that sends no work saves the import
+
         return cls(hashlib.sha256(content).hexdigest(), content)
 
 
@@ -199,7 +199,7 @@ def _plain(outcome: Outcome) -> Outcome:
 
 @cache
 def _host() -> str:
-    return socket.gethostname()
+    return platform.node()
 
 
 def this_worker() -> str:

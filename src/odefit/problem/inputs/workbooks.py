@@ -6,7 +6,6 @@ import csv
 import datetime
 import io
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +85,14 @@ def _which(file: str, sheet: str | None, filled: list[str]) -> str:
 
 def _too_large(content: bytes) -> str:
     """Return the reason for refusing a workbook before it is unpacked, or an empty text."""
+    import zipfile  # CSV files save the import
+    import zlib
+
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as parts:
+            methods = {part.compress_type for part in parts.infolist()}
+            if not methods <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                return "is compressed in a way that workbooks are not; save it again, or as CSV"
             if sum(part.file_size for part in parts.infolist()) > MAX_UNPACKED:
                 return f"has more than {MAX_UNPACKED / 1e6:g} MB when unpacked; save it as CSV"
             for name in parts.namelist():
@@ -97,7 +102,7 @@ def _too_large(content: bytes) -> str:
                         "first and last one; remove entries far from the table, or "
                         "save it as CSV"
                     )
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, EOFError) as error:
         return f"cannot be read as a workbook: {error}; save it again, or as CSV"
     return ""
 
