@@ -35,6 +35,7 @@ from odefit.simulation.trajectories.located_map import LocatedMap
 from odefit.simulation.trajectories.periodic_state import PeriodicState
 from odefit.simulation.trajectories.shared_map import SharedMap, Trunk
 from odefit.simulation.trajectories.shared_segments import groups_with_equal_starts
+from odefit.simulation.trajectories.sums import SumsMap, sums_of
 from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Elsewhere(Protocol):
 class _Unit(NamedTuple):
     """One condition, or a limb of several."""
 
-    part: ConditionMap | LocatedMap | SharedMap
+    part: ConditionMap | LocatedMap | SumsMap | SharedMap
     number: int  # Number of the condition, or of the limb
     # Numbers of the initial choices of an engine for it and for its trunk.
     choice: int
@@ -89,7 +90,7 @@ class ConditionsMap:
     ) -> None:
         self.elsewhere: Elsewhere | None = None
         self._arguments = field, conditions, engines, sensitivities
-        self._single: dict[int, ConditionMap | LocatedMap] = {}
+        self._single: dict[int, ConditionMap | LocatedMap | SumsMap] = {}
         self._known: dict[Any, Computed] = {}
         self._units: list[_Unit] = []
         self._trunks = _Trunks()
@@ -114,7 +115,7 @@ class ConditionsMap:
         """Number of units."""
         return len(self._units)
 
-    def single(self, number: int) -> ConditionMap | LocatedMap:
+    def single(self, number: int) -> ConditionMap | LocatedMap | SumsMap:
         """Return the forward map of one condition."""
         if number not in self._single:
             field, conditions, engines, sensitivities = self._arguments
@@ -124,6 +125,14 @@ class ConditionsMap:
             if condition.repeated is not None:
                 condition_map.propagation.periodic = PeriodicState(field, condition, engines)
             self._single[number] = condition_map
+            sums = sums_of(field, condition)
+            if sums and condition_map.propagation.closed_form() is None:
+                self._single[number] = SumsMap(
+                    field,
+                    condition,
+                    sums,
+                    lambda c: made(field, c, engines, sensitivities, known=self._known),
+                )
         return self._single[number]
 
     def __call__(
@@ -207,7 +216,7 @@ class ConditionsMap:
         alone = {
             k: unit.part
             for k, unit in enumerate(self._units)
-            if not isinstance(unit.part, SharedMap)
+            if not isinstance(unit.part, SharedMap | SumsMap)
         }
         field = self._arguments[0]
         if len(alone) < FEWEST or field.inputs or not seem_linear(field):

@@ -12,6 +12,7 @@ from odefit.common.arrays import Array
 from odefit.simulation import Evaluation
 from odefit.simulation.engines.engine import ConsistentValues, EngineFailure
 from odefit.simulation.engines.segments import segment_between
+from odefit.simulation.trajectories.trajectory import ConditionMap
 
 hy = pytest.importorskip("heyoka")
 
@@ -153,7 +154,9 @@ def test_steps_are_limited_over_all_knots() -> None:
 
     forward = odefit.ForwardMap(pendulum(61), "heyoka")
     at = np.array([2e4, 0.7, 0.4])
-    propagation = forward._conditions.single(0).propagation
+    of_condition = forward._conditions.single(0)
+    assert isinstance(of_condition, ConditionMap)
+    propagation = of_condition.propagation
     begun = propagation.begin(at, propagation.sizes(at))
     assert isinstance(begun, ConsistentValues)
     condition = forward.problem.conditions[0]
