@@ -193,17 +193,20 @@ def timeline(
     after = {t for t, _ in condition.events if t in condition.measured_after}
     at_start = int(len(times) > 0 and times[0] == condition.t0 and condition.t0 not in after)
     events = [(t, a) for t, a in condition.events if t < end or (t == end and t in after)]
-    starts = sorted({t for t, _ in events} | {condition.t0})
+    happening: dict[float, list[Mapping[str, Expression]]] = {condition.t0: []}
+    for time, assign in events:
+        happening.setdefault(time, []).append(assign)
+    starts = sorted(happening)
     entries = []
     for start, stop in zip(starts, [*starts[1:], end], strict=True):
-        later = np.flatnonzero((times > start) & (times < stop if stop in after else times <= stop))
-        rows = later.tolist()
-        within = times[later]
+        first = int(np.searchsorted(times, start, side="right"))
+        past = int(np.searchsorted(times, stop, side="left" if stop in after else "right"))
+        rows, within = list(range(first, past)), times[first:past]
         if stop > start and (not len(within) or within[-1] < stop):
             within = np.append(within, stop)
             rows.append(-1)
         segment = segment_between(condition, inputs, start, within) if len(within) else None
-        assignments = tuple(assign for t, assign in events if t == start)
+        assignments = tuple(happening[start])
         row_after = -1
         if start in after and start in times:
             row_after = int(np.searchsorted(times, start))
