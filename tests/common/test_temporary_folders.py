@@ -7,14 +7,14 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from odefit.common.temporary_folders import folder_prefix, remove_left, temporary_folder
+from tests.common.temporary import LINUX, place
 
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc")
+__all__ = ["place"]
 
 ENDED = """
 import os, sys
@@ -26,13 +26,6 @@ with signals_end(program=True), temporary_folder("solver") as folder:
     os.kill(os.getpid(), int(sys.argv[1]))
     sys.stdin.read()
 """
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of temporary files of its own."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
 
 
 def _ended(place: Path, number: signal.Signals) -> Path:

@@ -6,16 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from odefit.explorer import doorway
+from tests.common.temporary import LINUX, place
+
+__all__ = ["place"]
 
 URL = "http://127.0.0.1:4000/?token=secret"
-
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc")
 
 KILLED = """
 import sys, os, signal
@@ -25,13 +25,6 @@ with doorway("http://127.0.0.1:4000/?token=secret") as door:
     os.kill(os.getpid(), int(sys.argv[1]))
     sys.stdin.read()
 """
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of temporary files of its own."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
 
 
 def test_a_doorway_leads_to_the_address_and_no_other_user_can_read_it(place: Path) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from odefit.common.errors import InputError
+from odefit.common.processes import has_ended
 from odefit.common.signals import unfinished
 
 LONGEST_NAME, SHORTENED = 200, 100
@@ -86,7 +87,7 @@ def remove_left_over(target: Path) -> None:
     beginning = _beginning(target)
     for left in target.parent.glob(f"{glob.escape(beginning)}*.tmp"):
         number = left.name.removeprefix(beginning).partition("-")[0]
-        if number.isdecimal() and not _runs(int(number)):
+        if number.isdecimal() and has_ended(int(number)):
             with suppress(OSError):
                 left.unlink()
 
@@ -96,14 +97,3 @@ def _beginning(target: Path) -> str:
     if len(name) > LONGEST_NAME:
         name = b"%s~%08x" % (name[:SHORTENED], zlib.crc32(name))
     return f".{name.decode(errors='ignore')}.{computer:08x}-"
-
-
-def _runs(number: int) -> bool:
-    """Return whether a process of this number runs, as far as can be known."""
-    try:
-        os.kill(number, 0)  # no signal: it only asks
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
