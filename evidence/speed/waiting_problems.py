@@ -1,4 +1,4 @@
-"""Problems with the longest reported fits, as files: subjects, doses, few points, a pendulum.
+"""Problems with the longest reported fits, as files: subjects, doses, few points, weekly counts.
 
 Data come from the models' own solutions at drawn values, with noise of a known size. The measured
 concentrations of theophylline come from the tests' data.
@@ -112,6 +112,42 @@ speed = { lower = -20.0, upper = 20.0 }
 [[experiment]]
 data = "data.csv"
 t0 = 0.0
+"""
+
+OUTBREAK = """format = 1
+name = "weekly counts"
+[ode]
+S = "-beta*S*I/N"
+E = "beta*S*I/N - 0.25*E"
+I = "0.25*E - gamma*I"
+new = "rho*0.25*E"
+[definitions]
+beta = "if(t < tc, beta1, beta2)"
+[constants]
+N = 1e6
+[observables]
+cases = "new"
+[parameters]
+beta1 = { lower = 0.05, upper = 3.0, scale = "log10" }
+beta2 = { lower = 0.05, upper = 3.0, scale = "log10" }
+tc = { lower = 14.0, upper = 120.0 }
+gamma = { lower = 0.02, upper = 2.0, scale = "log10" }
+rho = { lower = 0.01, upper = 1.0, scale = "log10" }
+[initial]
+S = "N"
+E = { lower = 1.0, upper = 10000.0, scale = "log10" }
+I = 0.0
+new = 0.0
+[noise]
+cases = { distribution = "negative-binomial", dispersion = "estimate" }
+[[experiment]]
+data = "data.csv"
+t0 = 0.0
+[[experiment.event]]
+time = 7.0
+every = 7.0
+until = 140.0
+assign = { new = 0.0 }
 """
 
 DEGRADATION = """format = 1
@@ -253,6 +289,26 @@ def pendulum() -> Files:
     return {"problem.toml": PENDULUM, "data.csv": "\n".join(["t,angle", *rows]) + "\n"}
 
 
+def weekly_counts() -> Files:
+    """Return twenty weekly counts of an epidemic whose contacts fall after 57 days."""
+    from scipy.integrate import solve_ivp
+
+    rng = np.random.default_rng(57)
+    times = np.linspace(7.0, 140.0, 20)
+
+    def rates(t: float, y: Any) -> list[float]:
+        infections = (0.45 if t < 57.0 else 0.18) * y[0] * y[2] / 1e6
+        return [-infections, infections - 0.25 * y[1], 0.25 * y[1] - y[2] / 6.0, 0.25 * y[1]]
+
+    course = solve_ivp(
+        rates, (0.0, 140.0), [1e6, 150.0, 0.0, 0.0], t_eval=times, max_step=1.0, rtol=1e-9
+    )
+    means = 0.3 * np.diff(course.y[3], prepend=0.0)
+    counts = rng.negative_binomial(20.0, 20.0 / (20.0 + means))
+    rows = [f"{t:g},{count}" for t, count in zip(times, counts, strict=True)]
+    return {"problem.toml": OUTBREAK, "data.csv": "\n".join(["t,cases", *rows]) + "\n"}
+
+
 def own_constants() -> Files:
     """Return 32 subjects with three constants each, both states measured."""
     rng = np.random.default_rng(32)
@@ -284,6 +340,7 @@ PROBLEMS: Mapping[str, Waiting] = {
     "4 points": Waiting(four_points),
     "pendulum, 20 values": Waiting(pendulum),
     "pendulum, 20 values, 60 starts": Waiting(pendulum, starts=60),
+    "20 weekly counts, 60 starts": Waiting(weekly_counts, starts=60),
 }
 
 
