@@ -159,9 +159,10 @@ class Modes:
                 mode = with_side(mode, k, sides[k])  # not yet crossed, but about to
         now = point.now
         for k in np.flatnonzero(np.equal(mode, 0)).tolist():
-            before = self.speed(with_side(mode, k, sides[k]), point)
-            moved = jump(crossings[k], now, before, self.speed(mode, point))
-            now = now._replace(sensitivities=now.sensitivities + moved)
+            if now.sensitivities.size:
+                before = self.speed(with_side(mode, k, sides[k]), point)
+                moved = jump(crossings[k], now, before, self.speed(mode, point))
+                now = now._replace(sensitivities=now.sensitivities + moved)
             now = self.onto(k, replace(point, now=now))
         return mode, now
 

@@ -289,7 +289,7 @@ class ModeWalk:
         on = [*slides, number] if located else slides
         mode = modes.settled(point, on, other, crossings) if on else other
         self._mode = other if mode == old else mode
-        if located:
+        if located and now.sensitivities.size:
             before, after = modes.speed(old, point), modes.speed(self._mode, point)
             change = jump(crossings[number], now, before, after)
             self._now = now._replace(sensitivities=now.sensitivities + change)
