@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odefit.common.arrays import Array, IntArray
+from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
 
@@ -39,6 +39,12 @@ class Segment:
     # Inputs between breakpoints, shape (c + 1, inputs, 5): the time at which the polynomial's own
     # time is zero, then the coefficients of its powers 0 to 3.
     polynomials: Array
+    # The accuracy to which an event at the end is located. A motion that reaches a surface within
+    # it is still on its way to it when the event happens. Zero if there is no event at the end.
+    event_within: float = 0.0
+    # Which states were zero just before the start, shape (n,): their values there are no sizes. A
+    # first step has led away from a point with unbounded derivatives. None if there was no step.
+    left_zero: BoolArray | None = None
 
     @cached_property
     def smooth_parts(self) -> list[SmoothPart]:
@@ -215,11 +221,18 @@ def timeline(
 
 
 def segment_between(
-    condition: Condition, inputs: tuple[str, ...], start: float, times: Array
+    condition: Condition,
+    inputs: tuple[str, ...],
+    start: float,
+    times: Array,
+    event_within: float = 0.0,
 ) -> Segment:
-    """Return the segment from `start` through `times`, with the inputs of the condition."""
+    """Return the segment from `start` through `times`, with the inputs of the condition.
+
+    `event_within` is that of :class:`Segment`.
+    """
     if not inputs:
-        return Segment(float(start), times, np.zeros(0), np.zeros((1, 0, 5)))
+        return Segment(float(start), times, np.zeros(0), np.zeros((1, 0, 5)), event_within)
     signals = [condition.inputs[name] for name in inputs]
     corners = np.unique(np.concatenate([np.zeros(0), *(g.corners for g in signals)]))
     breakpoints = corners[(corners > start) & (corners < times[-1])]
@@ -229,4 +242,4 @@ def segment_between(
         interval = np.searchsorted(g.times, lefts, side="right")
         polynomials[:, k, 0] = g.times[np.maximum(interval - 1, 0)]
         polynomials[:, k, 1:] = g.polynomials()[interval]
-    return Segment(float(start), times, breakpoints, polynomials)
+    return Segment(float(start), times, breakpoints, polynomials, event_within)

@@ -114,6 +114,9 @@ class ModeWalk:
             # A quantity that has just reached the other side cannot be detected as crossing later.
             for (k, _, _), value in zip(self._guards, ahead.values[:, -1], strict=True):
                 if value < 0.0 and (side := self._mode[k]):
+                    if self._segment.event_within:
+                        self._end_on(k)
+                        continue
                     self._switch(k, with_side(self._mode, k, -side), located=True)
         return None
 
@@ -220,6 +223,9 @@ class ModeWalk:
             failure = self._to_end(self._guards[driver], float(times[1]), min(roots))
             if failure is not None:
                 return failure
+            if self._end - self._time <= self._segment.event_within:
+                self._end_on(self._guards[driver].number)
+                return None
         self._failures = 0
         self._switches += 1
         passed = self._time - self._last
@@ -240,6 +246,11 @@ class ModeWalk:
         else:
             self._switch(number, other, located)
         return None
+
+    def _end_on(self, number: int) -> None:
+        """End at an event on a surface, which the motion has reached and not yet left."""
+        states = self._modes.onto(number, self._point()).states
+        self._now, self._time = self._now._replace(states=states), self._end
 
     def _to_end(self, guard: Guard, high: float, guess: float) -> EngineFailure | None:
         """Move to where a guard passes zero."""

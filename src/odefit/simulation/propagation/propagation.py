@@ -363,9 +363,9 @@ def _begun(
         return [float(input_value(p, time)) for p in segment.polynomials[0]]
 
     begun = first_step(field, segment.start, first, inputs, now)
-    if isinstance(begun, EngineFailure):
-        return begun
-    return (segment, now) if begun is None else (replace(segment, start=begun[0]), begun[1])
+    if begun is None or isinstance(begun, EngineFailure):
+        return begun or (segment, now)
+    return replace(segment, start=begun[0], left_zero=now.states == 0.0), begun[1]
 
 
 def sensitivity_pattern(

@@ -3,8 +3,7 @@
 The time tau of an event is located separately for each vector of unknowns. If it is an expression,
 its derivative tau' with respect to an unknown follows from that. If a condition triggers the event,
 tau is the root of a comparison g(t, x, p), and tau' = -(dg/dtheta)/(dg/dt) along the trajectory. At
-the event the states jump from x- to x+ = h(tau, x-, p); their sensitivities become (Rozenvasser
-1967)
+the event the states jump from x- to x+ = h(tau, x-, p); sensitivities become (Rozenvasser 1967)
 
     S+ = h_x (S- + f- tau') + h_t tau' + h_p P- - f+ tau'.
 
@@ -256,9 +255,12 @@ class _LocatedCourse:
         self.recording.times_of(outputs, walk.now, solution, np.arange(len(outputs)))
         self._move(walk, stop, solution, -1)
 
-    def _integrated(self, walk: Walk, times: Array, watched: bool = False) -> SegmentSolution:
+    def _integrated(
+        self, walk: Walk, times: Array, watched: bool = False, event_within: float = 0.0
+    ) -> SegmentSolution:
         """Integrate through times; `watched` if an event may happen before the solution ends."""
-        segment = segment_between(self.whole.condition, self.whole.field.inputs, walk.time, times)
+        about = self.whole.condition, self.whole.field.inputs
+        segment = segment_between(*about, walk.time, times, event_within)
         solution, choice = self.propagation.integrate(segment, walk.now, walk.choice)
         if isinstance(solution, EngineFailure):
             if watched and walk.may_end_earlier(solution.time, ROUNDING * self.span):
@@ -381,11 +383,12 @@ class _LocatedCourse:
         moving = self.whole._differences[driver]
         start, before = walk.time, bool(walk.flags[driver])
         small = self.events.near(high)
+        within = max(2.0 * small, NOISE * self.span)
         last: tuple[float, SegmentSolution] | None = None  # the last integrated field, and its end
 
         def at(time: float) -> tuple[float, float]:
             nonlocal last
-            solution = self._integrated(walk, np.array([time]))
+            solution = self._integrated(walk, np.array([time]), event_within=within)
             last = time, solution
             values = solution.at(-1, walk.now)
             speed = self.events.rates(time, values, solution.arrival)
@@ -407,10 +410,11 @@ class _LocatedCourse:
             return  # an event at the very beginning of the span
         at_data = self.times[(self.times > start) & (self.times <= time)]
         if len(at_data):
-            solution = self._integrated(walk, np.unique(np.append(at_data, time)))
+            along = np.unique(np.append(at_data, time))
+            solution = self._integrated(walk, along, event_within=within)
             self.recording.times_of(at_data, walk.now, solution, np.arange(len(at_data)))
         elif last is not None and last[0] == time:
             solution = last[1]
         else:
-            solution = self._integrated(walk, np.array([time]))
+            solution = self._integrated(walk, np.array([time]), event_within=within)
         self._move(walk, time, solution, -1)

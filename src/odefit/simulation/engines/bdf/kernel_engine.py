@@ -165,6 +165,8 @@ class KernelEngine(ABC):
     ) -> tuple[SegmentSolution, list[RecordedPart]] | EngineFailure:
         """Integrate a segment; again if small states stayed far below their assumed sizes."""
         begin = np.abs(initial.states)
+        if segment.left_zero is not None:
+            begin = np.where(segment.left_zero, 0.0, begin)
         sizes = begin[self._order]
         recorded = recording and not self._repeats
         solved = self._integrated(segment, initial, max_steps, sizes, recorded)
