@@ -96,6 +96,10 @@ for file in ("v1/0001/_0001.yaml", "v2/0001/_0001.yaml"):
     "antimony": """
 assert odefit.read_antimony("S -> P; k*S; k = 0.5; S = 4; P = 0").initial == {"S": "4", "P": "0"}
 """,
+    "taylor": """
+method = odefit.MultipleShooting(engine="heyoka")
+assert abs(odefit.fit(problem, method, seed=1).best.parameters["k"] - 0.5) < 0.02
+""",
     "excel": """
 from python_calamine import CalamineWorkbook
 assert CalamineWorkbook.from_filelike

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from odefit import InputError
 
 # A slow machine is no reason to fail, and the same examples are tried in every run.
 QUICK = settings(
@@ -32,3 +35,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)  # as the program has it
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Skip tests that request heyoka, which is an extra, where it is not installed."""
+    try:
+        return (yield)
+    except InputError as error:
+        if "'heyoka' cannot be used" in str(error):
+            pytest.skip("heyoka is not installed")
+        raise

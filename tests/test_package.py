@@ -29,6 +29,7 @@ def test_heavy_names_are_loaded_on_first_use() -> None:
 
 def test_a_nonstiff_fit_loads_no_expensive_unneeded_package() -> None:
     """A quarter of a second for scipy.stats, a tenth each for numba, LLVM and scipy.optimize."""
+    pytest.importorskip("heyoka")
     code = (
         "import sys, odefit\n"
         "problem = odefit.library.load('alpha-pinene')\n"

@@ -248,6 +248,7 @@ def test_derivatives_are_those_of_the_residuals(case: str) -> None:
 
 
 def test_a_nonlinear_steady_state_is_that_of_many_doses() -> None:
+    pytest.importorskip("heyoka")
     model = Model(ode={"A": "-vm*A/(km + A)"}, observables={"c": "A"})
     values = {"vm": 8.0, "km": 5.0}
     steady = problem(model, values, {"AMT": 20.0, "II": 8.0, "SS": 1}, None)

@@ -6,8 +6,9 @@ import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
 
-NO_EFFECT = 1e-13
-"""Effect of an unknown's own size, relative to the largest effect, that may be rounding."""
+NO_EFFECT = 1e-12
+"""Effect of an unknown's own size, relative to the largest effect, that may be rounding or the
+error of an explicit engine."""
 
 RANK_TOLERANCE = 1e-8
 """Singular value of the Jacobian with columns of unit length, relative to the largest, below

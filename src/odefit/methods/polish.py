@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.running.control import Control, interruptible
@@ -24,6 +25,7 @@ from odefit.problem.variants.sizes import expected_sizes
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.cut_off import NEVER, CutOffError, cutting_off
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
+from odefit.simulation.engines.registry import EXPLICIT, explicit_engine
 from odefit.simulation.other_integrations import other_integrations
 from odefit.simulation.trajectories.trajectory import Trajectory, without_sensitivities
 
@@ -122,10 +124,33 @@ def answer_by(
         if isinstance(answered, Failure) and better is not end:
             answered = _answer_at(forward, end, estimate, late)
         negligible = CostTolerance.of(forward).negligible
-        if end.exact and isinstance(answered, Answer) and not negligible(answered.evaluation.cost):
-            finer = _answer_at(forward.with_accuracy(FINEST), end, estimate, late)
-            if isinstance(finer, Answer) and finer.evaluation.cost < answered.evaluation.cost:
-                answered = finer
+        if end.exact and isinstance(answered, Answer):
+            finer = forward.with_accuracy(FINEST)
+            if not negligible(answered.evaluation.cost):
+                answered = _lower(answered, _answer_at(finer, end, estimate, late))
+            elif polish and explicit_engine() is EXPLICIT:
+                # Its errors, which are those of the residuals now, can be smaller.
+                nearest = replace(better, vector=_next(finer, better.vector))
+                answered = _lower(answered, _answer_at(finer, nearest, estimate, late))
+    return answered
+
+
+def _next(forward: ForwardMap, vector: Array) -> Array:
+    """Return the values after a Gauss-Newton step, which a search no longer makes at rounding."""
+    at = forward.evaluate(vector, UNDECIDED)
+    if isinstance(at, Failure):
+        return vector
+    sizes = expected_sizes(forward.problem)
+    with np.errstate(all="ignore"):
+        step = sizes * np.linalg.lstsq(at.jacobian * sizes, at.residuals)[0]
+    moved = np.clip(vector - step, forward.problem.lower, forward.problem.upper)
+    return moved if np.isfinite(moved).all() else vector
+
+
+def _lower(answered: Answer, other: Answer | Failure) -> Answer:
+    """Return the other answer if its cost is lower."""
+    if isinstance(other, Answer) and other.evaluation.cost < answered.evaluation.cost:
+        return other
     return answered
 
 

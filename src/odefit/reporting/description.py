@@ -37,7 +37,7 @@ from odefit.reporting.sentences import data_sentence, sentence
 from odefit.reporting.tables import Column, columns_that_fit, inset, name_column, table_of
 from odefit.reporting.terminal import NARROW_WIDTH, bulleted, output, plain_only
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines.registry import ENGINES
+from odefit.simulation.engines.registry import ENGINES, EXPLICIT, explicit_engine
 from odefit.simulation.modes.surfaces import Surfaces
 from odefit.structure.identifiability import analysed
 from odefit.structure.series.deadline import Deadline
@@ -335,6 +335,7 @@ def _integration(problem: Problem, forward: ForwardMap, analysis: Identifiabilit
             )
         stiff = sum(ENGINES[p.engine].stiff for p in analysis.usable)
         method = ENGINES[forward.engines.implicit_name(field)].method
+        explicit = (explicit_engine() or EXPLICIT).label
         if Surfaces.of(field) is not None:
             yield (
                 "The right-hand sides switch where conditions on states change: such times are "
@@ -349,13 +350,10 @@ def _integration(problem: Problem, forward: ForwardMap, analysis: Identifiabilit
         elif stiff:
             yield (
                 f"Stiff at {stiff} of {len(analysis.usable)} points: {method} (implicit, "
-                "variable order) takes over there from heyoka (Taylor series)."
+                f"variable order) takes over there from {explicit}."
             )
         elif analysis.usable:
-            yield (
-                "Not stiff at the points that were tried: heyoka (Taylor series) integrates the "
-                "equations."
-            )
+            yield (f"Not stiff at the points that were tried: {explicit} integrates the equations.")
     failed = [str(p.failure) for p in analysis.points if p.failure is not None]
     if failed:
         reasons = "; ".join(dict.fromkeys(failed))

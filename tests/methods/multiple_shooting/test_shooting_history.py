@@ -120,7 +120,7 @@ def test_relaxation_does_not_count_as_an_iteration_and_leaves_few() -> None:
 
 
 def test_a_start_that_cannot_be_integrated_is_an_error_with_its_reason() -> None:
-    with pytest.raises(RuntimeError, match=r"cannot be integrated: .*t = .*grows without bound"):
+    with pytest.raises(RuntimeError, match=r"cannot be integrated: .*t = .*grows? without bound"):
         MultipleShooting(start={"k": 30.0}).follow(explosive(50.0))
 
 

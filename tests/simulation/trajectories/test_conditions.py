@@ -398,6 +398,7 @@ def test_the_first_unit_finds_the_engine_that_all_others_begin_with(
 
 
 def test_each_condition_continues_with_its_best_engine() -> None:
+    pytest.importorskip("heyoka")
     whole = decays([1.0, 1e5, 2.0])
     vector, forward = np.array([1.0, 0.5, 1.2]), ForwardMap(whole)
     found = evaluated(forward, vector)

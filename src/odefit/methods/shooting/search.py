@@ -41,7 +41,8 @@ from odefit.problem.problem import Problem
 from odefit.problem.variants.state_guesses import states_from_data
 from odefit.problem.variants.thinning import with_values_by_variation
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engines.registry import ENGINES, IMPLICIT_TOLERANCE, EngineName
+from odefit.simulation.engines.registry import ENGINES, EngineName
+from odefit.simulation.engines.steps import IMPLICIT_TOLERANCE
 from odefit.simulation.nodes import Nodes, node_names
 
 States = Literal["relaxed", "data", "simulation"]

@@ -1,18 +1,18 @@
 """The engines of one problem, and the switch between them by stiffness.
 
-An explicit method of high order is many times faster than an implicit multistep method until the
-problem is stiff; then its steps shrink without end. It is heyoka's Taylor method, or odefit's
-Runge-Kutta method where heyoka is missing. It may take as much work as a usual integration by the
-implicit engine. When this is spent, the implicit engine computes the same segment, and the engine
-with less work is tried first from then on. Work is counted in steps times the predicted cost of a
-step (:mod:`odefit.simulation.engines.steps`). Every integration takes and returns the knowledge of
-the stiffness, as a value: :class:`EngineChoice`. It depends on its arguments alone, never on time,
-so that results are the same on any machine.
+An explicit method of high order is faster than an implicit multistep method until the problem is
+stiff; then its steps shrink without end. It is odefit's Runge-Kutta method, or heyoka's Taylor
+method where heyoka is installed. When it has taken as long as a usual implicit integration, the
+implicit engine computes the same segment, and the faster engine goes first from then on. Times are
+predicted (:mod:`odefit.simulation.engines.steps`). Every integration takes and returns the
+knowledge of the stiffness, as a value: :class:`EngineChoice`. It depends on its arguments alone,
+never on the clock, so that results are the same on any machine.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
@@ -45,12 +45,13 @@ from odefit.simulation.engines.making import EngineTask
 from odefit.simulation.engines.needed_accuracy import NeededAccuracy
 from odefit.simulation.engines.registry import (
     ENGINES,
-    IMPLICIT_TOLERANCE,
+    EXPLICIT,
     TAYLOR,
     EngineName,
     EngineRow,
     explicit_engine,
     import_problem,
+    is_missing,
     missing_engines,
     missing_package,
     require_engine,
@@ -58,14 +59,13 @@ from odefit.simulation.engines.registry import (
 )
 from odefit.simulation.engines.segments import Segment
 from odefit.simulation.engines.steps import (
+    IMPLICIT_TOLERANCE,
     LATER_TRIALS,
     MAX_TAYLOR_STEPS,
     OPERATIONS_ALONE,
     OUTPUTS_ALONE,
-    STEP_ORDER,
     TAYLOR_MARGIN,
     TAYLOR_TRIAL,
-    USUAL_IMPLICIT_STEPS,
     StepCosts,
     usual_steps,
 )
@@ -108,6 +108,9 @@ class Engines:
             for name, row in ENGINES.items()
         }
         self.implicit_tolerance = tolerance or IMPLICIT_TOLERANCE
+        self._finest = setting == "auto" and self.implicit_tolerance < IMPLICIT_TOLERANCE
+        if self._finest:
+            self.tolerances[EXPLICIT.name] = EXPLICIT.finest
         self._engines: dict[tuple[EngineName, SensitivityPattern, object], Engine] = {}
         self._step_costs: dict[int, StepCosts] = {}
         self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
@@ -212,7 +215,7 @@ class Engines:
         problem = Integration(field, pattern, segment, initial)
         if (stepped := self._linear.step_by_step(problem)) is not None:
             return stepped, choice
-        at_once = repeated or choice.stiff or self._linear.pay(problem)
+        at_once = repeated or choice.stiff or self._finest or self._linear.pay(problem)
         if at_once and (closed := self._linear.solution(problem)) is not None:
             return closed, choice
         features = self._features(field)
@@ -253,11 +256,12 @@ class Engines:
         if isinstance(implicit, EngineFailure) and self._suffices(implicit):
             return implicit, choice
         costs = self._costs(problem.field, problem.pattern.directions)
+        outputs = len(problem.segment.times)
         if isinstance(implicit, EngineFailure):
-            allowed = costs.explicit_steps(explicit.name, usual_steps(problem.segment))
+            allowed = costs.explicit_steps(explicit.name, usual_steps(problem.segment), outputs)
             allowed = choice.taylor_steps or allowed
             return either(self._by(explicit.name, problem, allowed), implicit), choice
-        allowed = costs.explicit_steps(explicit.name, implicit.steps)
+        allowed = costs.explicit_steps(explicit.name, implicit.steps, outputs)
         if isinstance(self._by(explicit.name, problem, allowed), SegmentSolution):
             return implicit, EngineChoice()
         return implicit, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
@@ -267,12 +271,13 @@ class Engines:
     ) -> Integrated:
         """Integrate a problem not known to be stiff; try the implicit engine if it may be."""
         costs, name = self._costs(problem.field, problem.pattern.directions), explicit.name
-        allowed = costs.explicit_steps(name, usual_steps(problem.segment))
+        outputs = len(problem.segment.times)
+        allowed = costs.explicit_steps(name, usual_steps(problem.segment), outputs)
         allowed = choice.taylor_steps or allowed
         first = self._by(name, problem, allowed)
         if isinstance(first, SegmentSolution):
-            usual = usual_steps(problem.segment, self._usual_steps)
-            most = max(costs.explicit_steps(name, usual), choice.taylor_steps or 0)
+            usual = usual_steps(problem.segment, self.implicit_tolerance)
+            most = max(costs.explicit_steps(name, usual, outputs), choice.taylor_steps or 0)
             return first, after_taylor(choice, first.steps <= most, explicit.patience)
         if not first.out_of_steps and first.steps > 0:
             return first, choice  # a blow-up, which takes the other engine longer
@@ -290,7 +295,7 @@ class Engines:
         needed = first.steps + first.steps_ahead
         if (
             isinstance(second, SegmentSolution)
-            and costs.explicit_steps(name, second.steps) < needed
+            and costs.explicit_steps(name, second.steps, outputs) < needed
         ):
             return second, EngineChoice(stiff=True)
         if allowed >= MAX_TAYLOR_STEPS or first.steps_ahead > MAX_TAYLOR_STEPS:
@@ -372,13 +377,6 @@ class Engines:
         """Return whether these engines integrate with the accuracy of a search."""
         return self.implicit_tolerance > IMPLICIT_TOLERANCE
 
-    @property
-    def _usual_steps(self) -> int:
-        """Steps of a usual integration by the implicit engine, at its tolerance."""
-        ratio = IMPLICIT_TOLERANCE / self.implicit_tolerance
-        shorter: float = ratio ** (1 / STEP_ORDER)
-        return round(USUAL_IMPLICIT_STEPS * min(shorter, 1.0))
-
     def _suffices(self, failure: EngineFailure) -> bool:
         """Return whether a failure of the implicit engine is final: a search tries no other."""
         return self.steps is not None and not failure.out_of_steps
@@ -404,6 +402,8 @@ class Engines:
         if key not in self._engines:
             if row.automatic and row.stiff:
                 require_engine(name, "this model needs an implicit integrator")
+            alone = self.setting != "auto" or any(map(is_missing, EXPLICIT.packages))
+            substitute = partial(self._engine, EXPLICIT.name, field, pattern)
             task = EngineTask(
                 field=field,
                 pattern=pattern,
@@ -413,6 +413,7 @@ class Engines:
                 controlled=self.controlled,
                 measured=tuple(self.needed.measured.get(name, 0.0) for name in field.states),
                 lost=LOST_DIGITS_OF_SEARCHES if self._searching else LOST_DIGITS,
+                substitute=None if alone else substitute,
             )
             self._engines[key] = row.make(task)
         return self._engines[key]

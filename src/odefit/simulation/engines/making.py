@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -38,6 +39,9 @@ class EngineTask:
     measured: tuple[float, ...]
     # Factor up to which an engine with one tolerance for all states may lose digits of a state.
     lost: float
+    # Returns the engine for problems that this one's error control does not see; None if it
+    # integrates them itself.
+    substitute: Callable[[], Engine] | None = None
 
 
 def heyoka(task: EngineTask) -> Engine:
@@ -45,7 +49,13 @@ def heyoka(task: EngineTask) -> Engine:
     from odefit.simulation.engines.heyoka.heyoka_engine import HeyokaEngine
 
     return HeyokaEngine(
-        task.field, task.pattern, task.relative, task.features, task.measured, task.lost
+        task.field,
+        task.pattern,
+        task.relative,
+        task.features,
+        task.measured,
+        task.lost,
+        task.substitute,
     )
 
 

@@ -193,3 +193,30 @@ def in_unit_of_one(problem: odefit.Problem, unit: float) -> odefit.Problem:
     start = {"x": 1.0, "y": 1.0, "z": 20.0}
     data = problem.experiments[0].data
     return odefit.Problem(odefit.Model(ode, {"x": "x"}), data, problem.parameters, start)
+
+
+@pytest.mark.parametrize("ratio", [1e-9, 1.0])
+def test_the_explicit_engine_stands_in_for_steps_in_python(
+    ratio: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tolerance of heyoka, which is that of the largest state, sees no much smaller one."""
+    from odefit.simulation.engines.heyoka.heyoka_walk import HeyokaWalk
+
+    model = odefit.Model({"x": "-0.3*x", "y": f"{ratio!r}*k*x^2 - y"}, observables={"y": "y"})
+    data = {"t": np.linspace(0.5, 5.0, 10), "y": np.zeros(10)}
+    problem = odefit.Problem(model, data, {"k": (0.1, 10.0)}, {"x": 1.0, "y": ratio})
+    at = np.array([3.0])
+    accurate = odefit.ForwardMap(problem, "bdf", 1e-11).evaluate(at)
+
+    def refused(*arguments: object) -> None:
+        raise AssertionError("the Taylor method went step by step")
+
+    monkeypatch.setattr(HeyokaWalk, "integrate", refused)
+    found = odefit.ForwardMap(problem).evaluate(at)
+    assert isinstance(found, Evaluation)
+    assert isinstance(accurate, Evaluation)
+    assert found.residuals / ratio == pytest.approx(accurate.residuals / ratio, rel=1e-8)
+    assert found.jacobian / ratio == pytest.approx(accurate.jacobian / ratio, rel=1e-8)
+    if ratio < 1.0:
+        with pytest.raises(AssertionError, match="step by step"):
+            odefit.ForwardMap(problem, "heyoka").evaluate(at)

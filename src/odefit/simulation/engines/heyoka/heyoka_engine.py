@@ -17,7 +17,7 @@ heyoka's batch mode integrates as many problems at once as a vector of the proce
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.engine import (
     LOST_DIGITS,
     UNSEEN,
+    Engine,
     EngineFailure,
     SegmentSolution,
     Values,
@@ -50,6 +51,11 @@ from odefit.simulation.engines.steps import DIRECTIONS_IN_LANES
 WALKED_STEPS = 10
 """Number of steps to which a step in units of each state's own size is equivalent, when engines are
 compared."""
+
+SUBSTITUTE_STEPS = 2  # steps of the substitute that take as long as one of this engine
+
+HOPELESS_STEPS = 1e9
+"""Number of steps that the substitute would still need beyond which it stands at a singularity."""
 
 SMALL = 0.1
 """Largest magnitude of states below which they are integrated in a common unit of their size. The
@@ -72,7 +78,8 @@ class HeyokaEngine:
     the largest component; small states are integrated in a common unit of their size. If that is
     not enough for a state that is small compared with others, each is integrated in its own unit.
     If digits may be lost by a larger factor `lost` than usual, as in searches, states are assumed
-    to be at least as large as measured.
+    to be at least as large as measured. A `substitute`, whose error control sees each component,
+    integrates such problems in place of this engine, unless it fails.
     """
 
     name = "heyoka"
@@ -85,7 +92,9 @@ class HeyokaEngine:
         features: NarrowFeatures | None = None,
         measured: Sequence[float] = (),
         lost: float = LOST_DIGITS,
+        substitute: Callable[[], Engine] | None = None,
     ) -> None:
+        self._substitute = substitute
         self._lost = lost
         self._measured = np.array(measured) if measured else np.zeros(len(field.states))
         self._arguments = field, pattern, tolerance, features
@@ -161,7 +170,13 @@ class HeyokaEngine:
     def _walked(
         self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
-        """Integrate in units of each state's own size, step by step."""
+        """Integrate by the substitute, else in units of each state's own size, step by step."""
+        if self._substitute is not None:
+            solved = self._substitute().integrate(segment, initial, SUBSTITUTE_STEPS * max_steps)
+            if isinstance(solved, SegmentSolution) or (
+                solved.out_of_steps and solved.steps_ahead < HOPELESS_STEPS
+            ):
+                return replace(solved, steps=math.ceil(solved.steps / SUBSTITUTE_STEPS))
         solution = self._walk.integrate(segment, initial, max_steps)
         # Checks in Python take several times as long as a step.
         return replace(solution, steps=WALKED_STEPS * solution.steps)
