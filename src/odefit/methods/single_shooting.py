@@ -155,16 +155,7 @@ def descend(
         minimum = minimise_past_kinks(at, cost.start, *bounds, tolerances, stop, sizes)
     else:
         inside = interior and scaling.comparable(columns)
-        minimum = minimise(
-            at,
-            cost.start,
-            *bounds,
-            tolerances,
-            stop,
-            sizes=sizes,
-            interior=inside,
-            residuals=None if search.to_the_last_digit else cost.residuals,
-        )
+        minimum = minimise(at, cost.start, *bounds, tolerances, stop, sizes=sizes, interior=inside)
     places = event_places(forward.problem, scaling, columns)
     if minimum.evaluation is None or stop() or not any(len(ends) for ends in places):
         return minimum
@@ -212,14 +203,6 @@ class LocalCost:
         return _Scaled(
             evaluation.cost, evaluation.residuals, projection_at.jacobian * factor, projection_at
         )
-
-    def residuals(self, coordinates: Array) -> Array | None:
-        """Return the residuals alone, shape (r,); None if the integration fails."""
-        evaluation = self.projection.evaluate_cost(self._natural(coordinates), self.choice)
-        if isinstance(evaluation, Failure):
-            self.failures[evaluation.reason] += 1
-            return None
-        return evaluation.residuals
 
     def _natural(self, coordinates: Array) -> Array:
         """Return all unknowns in natural units; eliminated ones keep their values at the start."""

@@ -535,33 +535,3 @@ def test_the_path_of_the_search_does_not_depend_on_units(unit: float, start: flo
     assert found.vector / [unit, 1 / unit] == pytest.approx(plain.vector, rel=1e-6)
     assert found.vector / [unit, 1 / unit] == pytest.approx([2.0, 0.7], rel=0.1)
     assert found.evaluations == plain.evaluations
-
-
-@pytest.mark.parametrize("alone", [False, True])
-def test_residuals_alone_give_the_curvature_of_a_valley(alone: bool) -> None:
-    """Along a narrow parabola the search passes more than twelve steps in either way."""
-    evaluate = squares(lambda x: np.array([1.0 - x[0], 1e4 * (x[1] - x[0] ** 2)]))
-    jacobians, without = 0, 0
-
-    def counted(x: Array) -> Point:
-        nonlocal jacobians
-        jacobians += 1
-        return evaluate(x)
-
-    def residuals(x: Array) -> Array:
-        nonlocal without
-        without += 1
-        return evaluate(x).residuals
-
-    end = minimise(
-        counted,
-        np.array([-1.2, 1.44]),
-        np.full(2, -10.0),
-        np.full(2, 10.0),
-        Tolerances(evaluations=1000),
-        residuals=residuals if alone else None,
-    )
-    assert end.converged
-    np.testing.assert_allclose(end.vector, 1.0, rtol=1e-6)
-    assert end.evaluations == jacobians + without
-    assert (without > 10) == alone

@@ -9,14 +9,13 @@ In a narrow curved valley a straight step is short. Once the iteration has revea
 steps follow the curvature to second order (geodesic acceleration: M. K. Transtrum and J. P. Sethna,
 Improvements to the Levenberg-Marquardt algorithm, 2012). Measured on the twelve transcription
 problems, this halves the evaluations on the hard ones; used from the start it would double them on
-the easy ones. The curvature comes from the residuals alone where these are exact enough. If
-residuals stay large, steps lack the second-order part of the Hessian. From the same iteration on
-they use it if it predicts the cost better (:class:`SecondOrderPart`). If the noise is estimated,
-the logarithms of its standard deviations are part of the cost. Residuals are then in units of the
-noise and never small, so that this second model replaces the geodesic acceleration from the
-beginning. With it, searches on the published model of Fujita et al. continue that had stopped at
-saddles. If the noise is given, the acceleration gains more: it halves the time for a cascade of 40
-unknowns.
+the easy ones. If residuals stay large, steps lack the second-order part of the Hessian. From the
+same iteration on they use it if it predicts the cost better (:class:`SecondOrderPart`). If the
+noise is estimated, the logarithms of its standard deviations are part of the cost. Residuals are
+then in units of the noise and never small, so that this second model replaces the geodesic
+acceleration from the beginning. With it, searches on the published model of Fujita et al. continue
+that had stopped at saddles. If the noise is given, the acceleration gains more: it halves the time
+for a cascade of 40 unknowns.
 """
 
 from __future__ import annotations
@@ -87,13 +86,7 @@ class SecondOrderPart:
 
 STRAIGHT_STEPS = 12  # steps without convergence after which a valley counts as curved
 MIN_RELATIVE_WEIGHT = 1e-3  # least weight of a relative change, as a share of the largest weight
-PROBE_FRACTION = 0.1  # fraction of a step at which its curvature is measured by Jacobians
-
-LONG_PROBE = 0.3
-"""The same by residuals, whose second differences have larger rounding errors."""
-
-FAR_FROM_ROUNDING = 1e6
-"""Ratio of the cost to that of rounding alone from which residuals give the curvature."""
+PROBE_FRACTION = 0.1  # fraction of a step at which its curvature is measured
 
 SMALL_PROMISE = 1e-6
 """Predicted decrease, relative to the cost, below which integration errors hide the gain of a step;
@@ -121,7 +114,6 @@ def minimise(
     sizes: Array | None = None,
     *,
     interior: bool = False,
-    residuals: Callable[[Array], Array | None] | None = None,
 ) -> Minimum:
     """Minimise a cost within bounds, which may be infinite.
 
@@ -130,8 +122,7 @@ def minimise(
     default that of the start vector. Unknowns near zero are assumed to have at least the magnitudes
     `sizes`. With `interior`, a search that is far from the optimum begins with steps through the
     interior of the bounds, in coordinates of comparable size, such as logarithms
-    (:mod:`odefit.methods.local.interior_steps`). `residuals` returns the residuals alone, shape
-    (r,), or None if it fails. They give curvatures with far less work than Jacobians.
+    (:mod:`odefit.methods.local.interior_steps`).
     """
     x = np.clip(start, lower, upper)
     current = usable(evaluate(x))
@@ -189,14 +180,12 @@ def minimise(
             length = norm(weight * d)
             predicted = used.decrease(d)
             if curved and not (by_second or tolerances.noisy) and length > 0:
+                probe = usable(evaluate(x + PROBE_FRACTION * d))
                 count += 1
-                if residuals is None or current.cost < FAR_FROM_ROUNDING * tolerances.floor:
-                    probe = usable(evaluate(x + PROBE_FRACTION * d))
-                    curvature = None if probe is None else _by_jacobians(current, probe, d)
-                else:
-                    curvature = _by_residuals(current, residuals(x + LONG_PROBE * d), d)
-                if curvature is not None:
-                    bend = model.acceleration(curvature)
+                if probe is not None:
+                    bend = model.acceleration(
+                        (probe.jacobian @ d - current.jacobian @ d) / PROBE_FRACTION
+                    )
                     if 2 * norm(weight * bend) <= MAX_ACCELERATION_RATIO * length:
                         trial = within(trial + bend, lower, upper)
             new = usable(evaluate(trial)) if length > 0 else None
@@ -256,19 +245,6 @@ def bounded_step(
             break
         best = shorter
     return best
-
-
-def _by_jacobians(current: Quadratic, probe: Quadratic, d: Array) -> Array:
-    """Return the second derivatives of the residuals along `d`, by two Jacobians, shape (r,)."""
-    return np.asarray((probe.jacobian @ d - current.jacobian @ d) / PROBE_FRACTION)
-
-
-def _by_residuals(current: Quadratic, probe: Array | None, d: Array) -> Array | None:
-    """Return the second derivatives of the residuals along `d`, by a Jacobian, shape (r,)."""
-    if probe is None or not np.isfinite(probe).all():
-        return None
-    change = probe - current.residuals - LONG_PROBE * (current.jacobian @ d)
-    return np.asarray(2.0 / LONG_PROBE**2 * change)
 
 
 def _nearer(model: GaussNewtonModel, cost: float, new: Quadratic, region: Region) -> bool:
