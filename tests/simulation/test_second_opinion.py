@@ -106,6 +106,23 @@ def test_a_second_opinion_that_is_wrong_itself_changes_nothing(
     assert not opinion_sentence(opinion)
 
 
+def test_a_second_opinion_that_is_defined_nowhere_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its states are negative under a root."""
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "-k*x"}, observables={"y": "sqrt(x)"}),
+        data={"t": TIMES[1:], "y": np.exp(-0.35 * TIMES[1:])},
+        parameters={"k": {"guess": 0.7}},
+        initial={"x": 1.0},
+        t0=0.0,
+        noise={"y": {"sd": 0.1}},
+    )
+    other = second_opinion(ForwardMap(problem), np.array([0.7])).engine
+    breaking(monkeypatch, {other}, -2.0)
+    opinion = second_opinion(ForwardMap(problem), np.array([0.7]))
+    assert opinion.engine == other
+    assert opinion.difference is None
+
+
 def test_a_message_reports_engines_that_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
     shares = {"heyoka": 1e-3, "runge-kutta": 2e-3, "bdf": -1e-3, "casadi": 3e-3, "lsoda": 0.02}
     rows = {n: with_error(row, shares[n]) for n, row in ENGINES.items() if n in shares}

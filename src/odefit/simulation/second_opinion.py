@@ -318,7 +318,9 @@ def _largest(used: Sequence[_Values], other: Sequence[_Values]) -> Difference:
         ratios = np.where(np.isnan(ratios), math.inf, ratios)
         k = int(np.argmax(ratios))
         if ratios[k] > worst.ratio:
-            size = max(float(np.nanmax(np.abs(two.values))), 1e-300)
+            # The other engine's values may be undefined everywhere, as under a root.
+            defined = two.values[np.isfinite(two.values)]
+            size = max(float(np.abs(defined).max(initial=0.0)), 1e-300)
             worst = Difference(
                 ratio=float(ratios[k]),
                 relative=float(apart[k]) / size,
