@@ -1,8 +1,8 @@
 """The time of a fit's integrations, beside that of the best single engine in hindsight.
 
 A fit runs as usual, while each integration is timed and then repeated by every engine that can
-integrate such equations: heyoka's Taylor method where it is installed, the explicit engine, and the
-implicit one. Engines are compiled before they are timed. Every one of the first integrations is
+integrate such equations: the explicit one, the implicit one, and heyoka's Taylor method if that is
+chosen. Engines are compiled before they are timed. Every one of the first integrations is
 repeated, later ones at equal distances, and count for those between. The regret of a fit is the
 time of its own choices over that of the best engine for the whole fit. It can be below one, as
 linear equations have closed forms.
@@ -11,6 +11,7 @@ linear equations have closed forms.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -148,11 +149,12 @@ def problem_of(source: str, name: str) -> Problem:
 OPTIONS = (
     Option("sources", SOURCES, "kinds of problems", SOURCES),
     Option("problems", (), "names of problems"),
+    Option("heyoka", "no", "no, as in an installation without extras, or yes", ("no", "yes")),
     Option("limit", 120.0, "seconds of a fit", above=0),
 )
 
 
-def tasks(sources: Sequence[str], problems: Sequence[str], limit: float) -> list[Task]:
+def tasks(sources: Sequence[str], problems: Sequence[str], heyoka: str, limit: float) -> list[Task]:
     import odefit
     from evidence.front_door.dense_data import SYSTEMS as DENSE
 
@@ -167,6 +169,7 @@ def tasks(sources: Sequence[str], problems: Sequence[str], limit: float) -> list
             "problem",
             [n for n in names[source] if not problems or n in problems],
             source=source,
+            heyoka=heyoka,
             limit=limit,
         )
     ]
@@ -175,6 +178,11 @@ def tasks(sources: Sequence[str], problems: Sequence[str], limit: float) -> list
 def run(task: Task) -> dict[str, Any]:
     """Fit a problem, and return the seconds of its integrations by each choice."""
     import odefit
+    from odefit.simulation.engines.registry import import_problem
+
+    if task["heyoka"] == "no":
+        sys.modules["heyoka"] = None  # type: ignore[assignment]
+        import_problem.cache_clear()
 
     problem = problem_of(task["source"], task["problem"])
     with Replayed() as replayed:
