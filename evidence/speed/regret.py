@@ -197,27 +197,35 @@ def run(task: Task) -> dict[str, Any]:
 
 
 HEAD = ("problem", "integrations", "odefit, ms", "heyoka", "runge-kutta", "bdf", "regret")
+SUMMARY = ("fits", "number", "odefit, s", "best engine, s", "regret", "mean", "most", "of")
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
-    lines, own, best, ratios = [], 0.0, 0.0, []
+    lines = []
+    by_source: dict[str, list[tuple[float, float, str]]] = {}
     for record in records:
         found = record.result
-        usable = found and {k: v for k, v in found["single"].items() if k not in found["hopeless"]}
-        if not found or not usable:
+        if found is None:
             continue
-        least = min(usable.values())
-        own, best = own + found["chosen"], best + least
-        if found["chosen"] >= SHORT:
-            ratios.append(found["chosen"] / least)
+        usable = {k: v for k, v in found["single"].items() if k not in found["hopeless"]}
+        if not usable:
+            continue
+        name, chosen, least = record.task["problem"], found["chosen"], min(usable.values())
+        for source in (record.task["source"], "all"):
+            by_source.setdefault(source, []).append((chosen, least, name))
         cells = [f"{1e3 * usable[k]:.0f}" if k in usable else "" for k in HEAD[3:6]]
-        ms, ratio = f"{1e3 * found['chosen']:.0f}", f"{found['chosen'] / least:.2f}"
-        lines.append([record.task["problem"], found["count"], ms, *cells, ratio])
-    notes = []
-    if ratios:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        notes.append(
-            f"All fits together: {own / best:.2f}. Of the {len(ratios)} fits that integrate for "
-            f"over {1e3 * SHORT:g} ms: {mean:.2f} in the geometric mean, at most {max(ratios):.2f}."
-        )
-    return {"regret": listed(HEAD, lines, *notes)}
+        ms, ratio = f"{1e3 * chosen:.0f}", f"{chosen / least:.2f}"
+        lines.append([name, str(found["count"]), ms, *cells, ratio])
+    rows = []
+    for source, fits in sorted(by_source.items(), reverse=True):
+        ratios = [(own / best, name) for own, best, name in fits if own >= SHORT]
+        if not ratios:
+            continue
+        mean = math.exp(sum(math.log(ratio) for ratio, _ in ratios) / len(ratios))
+        most, name = max(ratios)
+        sums = [sum(own for own, _, _ in fits), sum(best for _, best, _ in fits)]
+        seconds = [f"{total:.2f}" for total in sums]
+        means = [f"{value:.2f}" for value in (sums[0] / sums[1], mean, most)]
+        rows.append([source, str(len(fits)), *seconds, *means, name])
+    note = f"The mean (geometric) and the most are of fits that integrate for {1e3 * SHORT:g} ms."
+    return {"regret": listed(SUMMARY, rows, note), "fits": listed(HEAD, lines)}
