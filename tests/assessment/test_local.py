@@ -188,6 +188,7 @@ def test_a_scale_of_log10_does_not_change_the_distance() -> None:
 
 def test_residuals_of_the_size_of_the_unknowns_last_digit_are_an_optimum() -> None:
     """Bock's example, where errors grow by exp(20): no value of p has residuals below 1e-8."""
+    pytest.importorskip("heyoka")
     problem = library.load("bock")
     vector = np.array([math.pi])
     forward = ForwardMap(problem)

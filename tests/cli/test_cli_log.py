@@ -43,7 +43,7 @@ def test_starts_that_fail_are_warnings_with_their_reason(folder: Path) -> None:
     assert run("fit", "blow_up.toml", "--jobs", "1", "--log", "fit.log") == 0
     failed = [m for level, m in logged() if level == "WARNING" and ", start " in m]
     assert failed
-    assert "the solution grows without bound" in failed[0]
+    assert "without bound" in failed[0]
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from tests.cli.commands import refused, run
 def test_multiple_shooting_can_be_chosen_with_its_options(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("heyoka")
     options = "--method multiple-shooting --nodes 3 --integrator heyoka --starts 1 --json r.json"
     assert run("fit", "decay.toml", *options.split()) == 0
     assert "MultipleShooting(heyoka)" in capsys.readouterr().out

@@ -118,6 +118,7 @@ DEFECTS: list[tuple[Scheme, int]] = [
 def test_defects_of_the_exact_trajectory_fall_at_the_local_order(
     name: str, scheme: Scheme, order: int
 ) -> None:
+    pytest.importorskip("heyoka")
     problem, vector = reference_of(name)
     forward = ForwardMap(problem)
     worst = []

@@ -175,7 +175,7 @@ def test_henon_heiles_from_guesses_of_one_half_reaches_the_optimum() -> None:
 def test_the_initial_value_approach_fails_at_once_there() -> None:
     (fit,) = measured(fits_task("henon-heiles", "data", realizations=1, nodes=1))
     assert not fit["converged"]
-    assert "grows without bound" in fit["message"]
+    assert "without bound" in fit["message"]
     assert fit["estimate"] is None
 
 

@@ -169,5 +169,5 @@ def test_a_trajectory_that_does_not_exist_is_a_failure_with_its_reason() -> None
     problem = library.load("rational-crauste")
     match = IntegralMatching().match(problem)
     if not np.isfinite(match.cost):
-        assert "the solution grows without bound" in match.message
+        assert "without bound" in match.message
         assert not match.converged

@@ -11,6 +11,7 @@ from tests.methods.observed_chain import TIMES, A, B, chain, factors, noisy, pro
 
 
 def test_a_scale_is_the_regression_of_the_data_on_the_trajectory() -> None:
+    pytest.importorskip("heyoka")
     problem = problem_of({"y": "s*a"}, {"y": noisy(3 * A, 1)}, {"s": {}})
     found = projected(problem, k=0.8, m=0.6)
     x, y = chain(TIMES, 0.8, 0.6)[0], problem.data()["y"].to_numpy()
@@ -104,6 +105,7 @@ def test_data_without_noise_leave_a_deviation_that_is_not_zero() -> None:
 def test_the_deviation_of_measurements_in_several_units_is_found_to_the_last_digits() -> None:
     """Units and their common deviation depend on each other, strongly where the fit is poor. The
     reference minimises over the deviation alone."""
+    pytest.importorskip("heyoka")
     from scipy.optimize import minimize_scalar
 
     data = {name: factors(3 * B[::-1] + k, k) for k, name in enumerate(("y", "z", "w"), 1)}

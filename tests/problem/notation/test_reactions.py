@@ -208,6 +208,7 @@ def residuals(problem: Problem, vector: Any) -> Any:
 
 
 def test_alpha_pinene_as_reactions_is_alpha_pinene() -> None:
+    pytest.importorskip("heyoka")
     published = odefit.library.load("alpha-pinene")
     mapping = problem_to_mapping(published)
     del mapping["ode"]
