@@ -317,8 +317,8 @@ def _sentence(
     if Trouble.NO_EFFECT in names:
         parts.append(f"No effect on any measurement: {', '.join(names[Trouble.NO_EFFECT])}.")
     parts += [d.sentence for d in directions]
-    if Trouble.WEAKLY_DETERMINED in names:
-        parts.append(weakly_determined(trouble))
+    if weak := weakly_determined(trouble):
+        parts.append(weak)
     if Trouble.AT_A_BOUND in names:
         listed = ", ".join(names[Trouble.AT_A_BOUND])
         parts.append(f"At a bound, and held there for the standard errors of the others: {listed}.")

@@ -12,7 +12,6 @@ never on the clock, so that results are the same on any machine.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
@@ -51,7 +50,6 @@ from odefit.simulation.engines.registry import (
     EngineRow,
     explicit_engine,
     import_problem,
-    is_missing,
     missing_engines,
     missing_package,
     require_engine,
@@ -258,7 +256,7 @@ class Engines:
         costs = self._costs(problem.field, problem.pattern.directions)
         outputs = len(problem.segment.times)
         if isinstance(implicit, EngineFailure):
-            allowed = costs.explicit_steps(explicit.name, usual_steps(problem.segment), outputs)
+            allowed = costs.explicit_steps(explicit.name, usual_steps(outputs), outputs)
             allowed = choice.taylor_steps or allowed
             return either(self._by(explicit.name, problem, allowed), implicit), choice
         allowed = costs.explicit_steps(explicit.name, implicit.steps, outputs)
@@ -272,11 +270,11 @@ class Engines:
         """Integrate a problem not known to be stiff; try the implicit engine if it may be."""
         costs, name = self._costs(problem.field, problem.pattern.directions), explicit.name
         outputs = len(problem.segment.times)
-        allowed = costs.explicit_steps(name, usual_steps(problem.segment), outputs)
+        allowed = costs.explicit_steps(name, usual_steps(outputs), outputs)
         allowed = choice.taylor_steps or allowed
         first = self._by(name, problem, allowed)
         if isinstance(first, SegmentSolution):
-            usual = usual_steps(problem.segment, self.implicit_tolerance)
+            usual = usual_steps(outputs, self.implicit_tolerance)
             most = max(costs.explicit_steps(name, usual, outputs), choice.taylor_steps or 0)
             return first, after_taylor(choice, first.steps <= most, explicit.patience)
         if not first.out_of_steps and first.steps > 0:
@@ -395,6 +393,11 @@ class Engines:
             self._step_costs[directions] = StepCosts.of(field, directions)
         return self._step_costs[directions]
 
+    def _substitute(self, field: VectorField, pattern: SensitivityPattern) -> Engine | None:
+        """Return the explicit engine in place of the Taylor method, unless that was requested."""
+        usable = self.setting == "auto" and not EXPLICIT.problem
+        return self._engine(EXPLICIT.name, field, pattern) if usable else None
+
     def _engine(self, name: EngineName, field: VectorField, pattern: SensitivityPattern) -> Engine:
         row = ENGINES[name]
         accuracy = (self.tolerance, self.controlled) if row.adjustable else self._searching
@@ -402,8 +405,6 @@ class Engines:
         if key not in self._engines:
             if row.automatic and row.stiff:
                 require_engine(name, "this model needs an implicit integrator")
-            alone = self.setting != "auto" or any(map(is_missing, EXPLICIT.packages))
-            substitute = partial(self._engine, EXPLICIT.name, field, pattern)
             task = EngineTask(
                 field=field,
                 pattern=pattern,
@@ -413,7 +414,7 @@ class Engines:
                 controlled=self.controlled,
                 measured=tuple(self.needed.measured.get(name, 0.0) for name in field.states),
                 lost=LOST_DIGITS_OF_SEARCHES if self._searching else LOST_DIGITS,
-                substitute=None if alone else substitute,
+                substitute=lambda: self._substitute(field, pattern),
             )
             self._engines[key] = row.make(task)
         return self._engines[key]

@@ -41,7 +41,7 @@ class EngineTask:
     lost: float
     # Returns the engine for problems that this one's error control does not see; None if it
     # integrates them itself.
-    substitute: Callable[[], Engine] | None = None
+    substitute: Callable[[], Engine | None]
 
 
 def heyoka(task: EngineTask) -> Engine:

@@ -341,10 +341,9 @@ def missing_package(package: str) -> str:
 def missing_engines(field: VectorField) -> tuple[str, ...]:
     """Return sentences about missing packages of engines that would serve."""
     sentences = []
-    for row in (TAYLOR, *STIFF):
+    for row in STIFF:
         package = row.packages[0]
-        missing = is_missing(package) if row.stiff else bool(import_problem(package))
-        if row.absence and row.can_integrate(field) and missing:
+        if row.absence and row.can_integrate(field) and is_missing(package):
             sentences.append(f"{row.absence}: {missing_package(package)}")
     return tuple(sentences)
 

@@ -58,12 +58,12 @@ time.
 """
 
 
-def usual_steps(segment: Segment, tolerance: float = IMPLICIT_TOLERANCE) -> int:
-    """Return the steps of a usual implicit integration at a tolerance, no finer than the default.
+def usual_steps(outputs: int, tolerance: float = IMPLICIT_TOLERANCE) -> int:
+    """Return the steps of a usual implicit integration with so many output times.
 
-    They include those for outputs.
+    A tolerance that is coarser than the default saves steps, and a finer one does not count.
     """
-    steps = max(USUAL_IMPLICIT_STEPS, USUAL_STEPS_PER_OUTPUT * len(segment.times))
+    steps = max(USUAL_IMPLICIT_STEPS, USUAL_STEPS_PER_OUTPUT * outputs)
     shorter: float = (IMPLICIT_TOLERANCE / tolerance) ** (1 / STEP_ORDER)
     return round(steps * min(shorter, 1.0))
 
@@ -193,9 +193,9 @@ class StepCosts:
         `alone` are the costs of the states, which the implicit engine integrates forwards and back,
         with the steps needed for `outputs` times.
         """
-        steps = max(USUAL_IMPLICIT_STEPS, USUAL_STEPS_PER_OUTPUT * outputs)
+        both_ways = ADJOINT_STEP * usual_steps(outputs) * alone.of_step("bdf")
         explicit = min(self.of_step(engine) for engine in ("heyoka", "runge-kutta"))
-        return ADJOINT_STEP * steps * alone.of_step("bdf") < MIN_TAYLOR_STEPS * explicit
+        return both_ways < MIN_TAYLOR_STEPS * explicit
 
     @property
     def too_large_for_taylor(self) -> bool:

@@ -92,7 +92,7 @@ class HeyokaEngine:
         features: NarrowFeatures | None = None,
         measured: Sequence[float] = (),
         lost: float = LOST_DIGITS,
-        substitute: Callable[[], Engine] | None = None,
+        substitute: Callable[[], Engine | None] = lambda: None,
     ) -> None:
         self._substitute = substitute
         self._lost = lost
@@ -171,8 +171,8 @@ class HeyokaEngine:
         self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """Integrate by the substitute, else in units of each state's own size, step by step."""
-        if self._substitute is not None:
-            solved = self._substitute().integrate(segment, initial, SUBSTITUTE_STEPS * max_steps)
+        if (substitute := self._substitute()) is not None:
+            solved = substitute.integrate(segment, initial, SUBSTITUTE_STEPS * max_steps)
             if isinstance(solved, SegmentSolution) or (
                 solved.out_of_steps and solved.steps_ahead < HOPELESS_STEPS
             ):
