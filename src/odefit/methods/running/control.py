@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from odefit.common.processes import this_boot
 from odefit.common.signals import DEFAULTS, ENDING
 from odefit.methods.estimate import Cause, Status
 from odefit.methods.running.memory import MemoryWatch, memory_limit
@@ -246,9 +247,7 @@ def _arrived(seed: int, clock: str, deadline: float | None, left: float | None) 
 @cache
 def this_clock() -> str:
     """Return an identifier of the clock :func:`time.monotonic`: of this computer since its boot."""
-    begun = Path("/proc/sys/kernel/random/boot_id")
-    name = begun.read_text(encoding="utf-8").strip() if begun.exists() else ""
-    return f"{platform.node()} {name}"
+    return f"{platform.node()} {this_boot()}"
 
 
 SIGNALS = dict(zip(ENDING, (Cause.CTRL_C, Cause.TERMINATED, Cause.HUNG_UP), strict=False))

@@ -197,14 +197,9 @@ def _plain(outcome: Outcome) -> Outcome:
     return outcome
 
 
-@cache
-def _host() -> str:
-    return platform.node()
-
-
 def this_worker() -> str:
     """Return the host and the number of this process."""
-    return f"{_host()}/{os.getpid()}"
+    return f"{platform.node()}/{os.getpid()}"
 
 
 @cache
