@@ -128,7 +128,7 @@ def answer_by(
             finer = forward.with_accuracy(FINEST)
             if not negligible(answered.evaluation.cost):
                 answered = _lower(answered, _answer_at(finer, end, estimate, late))
-            elif polish and explicit_engine() is EXPLICIT:
+            elif polish and not late and explicit_engine() is EXPLICIT:
                 # Its errors, which are those of the residuals now, can be smaller.
                 nearest = replace(better, vector=_next(finer, better.vector))
                 answered = _lower(answered, _answer_at(finer, nearest, estimate, late))
@@ -141,10 +141,11 @@ def _next(forward: ForwardMap, vector: Array) -> Array:
     if isinstance(at, Failure):
         return vector
     sizes = expected_sizes(forward.problem)
-    with np.errstate(all="ignore"):
-        step = sizes * np.linalg.lstsq(at.jacobian * sizes, at.residuals)[0]
-    moved = np.clip(vector - step, forward.problem.lower, forward.problem.upper)
-    return moved if np.isfinite(moved).all() else vector
+    scaled = at.jacobian * sizes
+    if not np.isfinite(scaled).all():  # there is no step, and the answer must not be lost
+        return vector
+    step = sizes * np.linalg.lstsq(scaled, at.residuals)[0]
+    return np.clip(vector - step, forward.problem.lower, forward.problem.upper)
 
 
 def _lower(answered: Answer, other: Answer | Failure) -> Answer:
