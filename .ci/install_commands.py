@@ -80,7 +80,8 @@ assert "is not on the PATH" in AmplSolver("no-such-solver").missing()
 """,
     "distributed": """
 from distributed import Client
-with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+own = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+with Client(processes=False, **own) as client:
     result = odefit.fit(problem, seed=1, executor=client.get_executor())
 assert abs(result.best.parameters["k"] - 0.5) < 0.02
 """,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -46,3 +47,14 @@ def pytest_runtest_call() -> Generator[None, object, object]:
         if "'heyoka' cannot be used" in str(error):
             pytest.skip("heyoka is not installed")
         raise
+
+
+@pytest.fixture
+def dask_cluster() -> Iterator[Any]:
+    """A Dask cluster of two worker processes, on ports that no other test has."""
+    distributed = pytest.importorskip("distributed")
+    # Without an address the scheduler asks for port 8787, which another test may have.
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        yield cluster

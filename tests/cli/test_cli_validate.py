@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -151,15 +152,13 @@ def test_options_of_cross_validation_are_checked(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_cluster_gives_the_same_parts_as_this_process(result: Path, tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
+def test_a_cluster_gives_the_same_parts_as_this_process(
+    result: Path, tmp_path: Path, dask_cluster: Any
+) -> None:
     alone, shared = tmp_path / "alone.json", tmp_path / "shared.json"
     cross = ["validate", str(result), "--cross", "block", "--folds", "3", "--json"]
     assert main([*cross, str(alone), "--jobs", "1"]) == 0
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as cluster:
-        assert main([*cross, str(shared), "--dask", cluster.scheduler_address]) == 0
+    assert main([*cross, str(shared), "--dask", dask_cluster.scheduler_address]) == 0
     assert len(json.loads(shared.read_text(encoding="utf-8"))["folds"]) == 3
     assert shared.read_text(encoding="utf-8") == alone.read_text(encoding="utf-8")
 

@@ -197,15 +197,9 @@ def test_processes_make_no_difference(result: Result) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_folds_do_not_depend_on_a_cluster(result: Result) -> None:
-    distributed = pytest.importorskip("distributed")
+def test_folds_do_not_depend_on_a_cluster(result: Result, dask_cluster: Any) -> None:
     alone = result.cross_validate("experiment", jobs=1)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with dask_cluster.get_client() as client:
         shared = result.cross_validate("experiment", executor=client.get_executor())
     assert shared.status is alone.status
     assert [fold.name for fold in shared.folds] == [fold.name for fold in alone.folds]
