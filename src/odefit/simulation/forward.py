@@ -311,13 +311,14 @@ class ForwardMap:
     ) -> list[Trajectory] | Failure:
         """Return the trajectories of all conditions at their data times.
 
-        Without sensitivities, integration is several times faster. The Taylor method would need a
-        second compilation for that, which is too expensive for small problems: sensitivities are
-        then returned anyway.
+        Without sensitivities, integration is several times faster. The Taylor method would need an
+        expensive second compilation: it returns sensitivities of small problems anyway.
         """
         if not sensitivities:
             at = self.field, *directions_and_outputs(self.problem), choice
-            sensitivities = not self.engines.states_alone(*at)
+            sensitivities = not self.engines.states_alone(*at) and not (
+                self.nodes is None and self._without_sensitivities.passes_events
+            )
         outcome = self._maps(sensitivities)(vector, choice)
         ended = self.nodes is None and cut_off().reached and cut_off().raising
         if isinstance(outcome, Failure) and ended:

@@ -83,6 +83,18 @@ class SegmentSolution:
             algebraic=self.algebraic[place],
         )
 
+    def followed_by(self, last: SegmentSolution, rows: int) -> SegmentSolution:
+        """Return the first rows of this solution, and another one after them."""
+        return SegmentSolution(
+            states=np.concatenate([self.states[:rows], last.states]),
+            sensitivities=np.concatenate([self.sensitivities[:rows], last.sensitivities]),
+            algebraic=np.concatenate([self.algebraic[:rows], last.algebraic]),
+            algebraic_sensitivities=np.concatenate(
+                [self.algebraic_sensitivities[:rows], last.algebraic_sensitivities]
+            ),
+            steps=self.steps,
+        )
+
 
 @dataclass(frozen=True)
 class EngineFailure:

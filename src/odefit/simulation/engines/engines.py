@@ -33,15 +33,12 @@ from odefit.simulation.engines.engine import (
     either,
     smallest_share,
 )
-from odefit.simulation.engines.engine_choice import (
-    UNDECIDED,
-    EngineChoice,
-    after_taylor,
-)
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice, after_taylor
 from odefit.simulation.engines.linear.closed_form import ClosedForm
 from odefit.simulation.engines.linear.forms import LinearForms
 from odefit.simulation.engines.making import EngineTask
 from odefit.simulation.engines.needed_accuracy import NeededAccuracy
+from odefit.simulation.engines.passages import Passing, PassingEngine
 from odefit.simulation.engines.registry import (
     ENGINES,
     EXPLICIT,
@@ -325,17 +322,9 @@ class Engines:
         """Return the closed form of linear equations; None if engines integrate them."""
         return self._linear.closed(field, pattern)
 
-    def implicit_solution(
-        self,
-        field: VectorField,
-        pattern: SensitivityPattern,
-        segment: Segment,
-        initial: Values,
-        max_steps: int,
-    ) -> Solved:
+    def implicit_solution(self, problem: Integration, max_steps: int) -> Solved:
         """Integrate a segment by the implicit engine, in at most a number of steps."""
-        problem = Integration(field, pattern, segment, initial)
-        return self._by(self.implicit_name(field), problem, max_steps)
+        return self._by(self.implicit_name(problem.field), problem, max_steps)
 
     def recorded(
         self,
@@ -393,10 +382,18 @@ class Engines:
             self._step_costs[directions] = StepCosts.of(field, directions)
         return self._step_costs[directions]
 
-    def _substitute(self, field: VectorField, pattern: SensitivityPattern) -> Engine | None:
+    def substitute(self, field: VectorField, pattern: SensitivityPattern) -> Engine | None:
         """Return the explicit engine in place of the Taylor method, unless that was requested."""
         usable = self.setting == "auto" and not EXPLICIT.problem
         return self._engine(EXPLICIT.name, field, pattern) if usable else None
+
+    def passing(self, field: VectorField, pattern: SensitivityPattern) -> Passing | None:
+        """Return the passage through many events in one call, if any engine has it."""
+        usable = self._only(field) is None and self._features(field) is None
+        engine = self.substitute(field, pattern) if usable else None
+        if engine is None:
+            return None
+        return Passing(cast("PassingEngine", engine), self._searching, TAYLOR.problem)
 
     def _engine(self, name: EngineName, field: VectorField, pattern: SensitivityPattern) -> Engine:
         row = ENGINES[name]
@@ -414,7 +411,7 @@ class Engines:
                 controlled=self.controlled,
                 measured=tuple(self.needed.measured.get(name, 0.0) for name in field.states),
                 lost=LOST_DIGITS_OF_SEARCHES if self._searching else LOST_DIGITS,
-                substitute=lambda: self._substitute(field, pattern),
+                substitute=lambda: self.substitute(field, pattern),
             )
             self._engines[key] = row.make(task)
         return self._engines[key]

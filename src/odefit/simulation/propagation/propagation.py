@@ -19,12 +19,12 @@ from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.engine import (
     ConsistentValues,
     EngineFailure,
-    SegmentSolution,
     Values,
 )
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.engines import Engines, Integrated
 from odefit.simulation.engines.linear.closed_form import ClosedForm
+from odefit.simulation.engines.passages import Passing
 from odefit.simulation.engines.segments import (
     Segment,
     before_rest,
@@ -196,6 +196,12 @@ class Propagation:
         """Return the closed form of the equations; None if they are not linear."""
         return self._engines.closed_form(self.field, self._pattern)
 
+    def passing(self) -> Passing | None:
+        """Return the passage of an engine through many events in one call, if there is one."""
+        plain = not (self._modes or self.field.inputs or self.field.algebraic)
+        usable = plain and self._resting_in(self.field, self._engines) is None
+        return self._engines.passing(self.field, self._pattern) if usable else None
+
     def _in_mode(
         self, field: VectorField, segment: Segment, now: Values, choice: EngineChoice
     ) -> Integrated:
@@ -270,16 +276,7 @@ class Propagation:
         last = rest.as_solution()
         if reached is None:
             return last, choice
-        rows = len(segment.times) - 1
-        return SegmentSolution(
-            states=np.concatenate([reached.states[:rows], last.states]),
-            sensitivities=np.concatenate([reached.sensitivities[:rows], last.sensitivities]),
-            algebraic=np.concatenate([reached.algebraic[:rows], last.algebraic]),
-            algebraic_sensitivities=np.concatenate(
-                [reached.algebraic_sensitivities[:rows], last.algebraic_sensitivities]
-            ),
-            steps=reached.steps,
-        ), choice
+        return reached.followed_by(last, len(segment.times) - 1), choice
 
     def nearby_rest(self, time: float, now: Values) -> ConsistentValues | None:
         """Return the steady state to which these values certainly lead, if they are close to it."""

@@ -24,7 +24,8 @@ from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.engine import (
     ConsistentValues,
     EngineFailure,
-    SegmentSolution,
+    Integration,
+    Solved,
     Values,
 )
 from odefit.simulation.engines.engines import Engines
@@ -213,9 +214,7 @@ class SteadyStateSearch:
         y = np.concatenate([solution.states[-1], solution.algebraic[-1]])
         return _Point(now.elapsed + span, y)
 
-    def _integrated(
-        self, now: _Point, spans: Array, sensitivities: bool
-    ) -> SegmentSolution | EngineFailure:
+    def _integrated(self, now: _Point, spans: Array, sensitivities: bool) -> Solved:
         initial, pattern = self.initial, self.pattern
         if not sensitivities:
             pattern = SensitivityPattern(0, frozenset())
@@ -229,7 +228,8 @@ class SteadyStateSearch:
         polynomials = np.zeros((1, len(self.around.inputs), 5))
         polynomials[0, :, 1] = self.around.inputs
         segment = Segment(start, start + spans, np.zeros(0), polynomials)
-        return self.engines.implicit_solution(self.field, pattern, segment, initial, STEPS)
+        problem = Integration(self.field, pattern, segment, initial)
+        return self.engines.implicit_solution(problem, STEPS)
 
     def _conserved(self) -> Conserved:
         around, scalars = self.around, self.initial.scalars

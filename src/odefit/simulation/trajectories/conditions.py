@@ -111,6 +111,12 @@ class ConditionsMap:
         self._batches: list[tuple[LinearBatch, dict[int, int]]] | None = None
 
     @property
+    def passes_events(self) -> bool:
+        """True if an engine passes through the many events of a condition in one call."""
+        parts = (unit.part for unit in self._units)
+        return any(isinstance(p, ConditionMap | LocatedMap) and p.passes_events for p in parts)
+
+    @property
     def units(self) -> int:
         """Number of units."""
         return len(self._units)

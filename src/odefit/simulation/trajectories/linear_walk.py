@@ -20,6 +20,7 @@ from odefit.problem.condition import Condition
 from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, column_of, symbols_of
 from odefit.simulation.engines.cut_off import NANOSECONDS, count_work, cut_off
 from odefit.simulation.engines.engine import Values
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
 from odefit.simulation.engines.linear.closed_form import Complex, Eigenvectors, summed
 from odefit.simulation.engines.segments import TimelineEntry
 from odefit.simulation.propagation.propagation import Propagation
@@ -74,17 +75,25 @@ class Rows:
     rows: IntArray
     states: Array
     sensitivities: Array
+    last: Values | None = None  # the values after the last event, if an engine takes over there
 
 
 class LinearWalk:
     """The walk of one condition, whose equations and events are linear in the states."""
+
+    by_engine = False  # whether an engine integrates
 
     def __init__(self, propagation: Propagation) -> None:
         self._propagation = propagation
         self._plans: dict[int, tuple[Sequence[TimelineEntry], Plan]] = {}
 
     def __call__(
-        self, vector: Array, sizes: Array, begun: Values, entries: Sequence[TimelineEntry]
+        self,
+        vector: Array,
+        sizes: Array,
+        begun: Values,
+        entries: Sequence[TimelineEntry],
+        choice: EngineChoice = UNDECIDED,
     ) -> Rows | None:
         """Return the rows of all entries; None if another engine has to integrate."""
         if id(entries) not in self._plans:
@@ -98,6 +107,7 @@ class LinearWalk:
         begun: Values,
         times: Array,
         schedule: Mapping[float, Sequence[tuple[Assignment, Array | None, bool]]],
+        choice: EngineChoice = UNDECIDED,
     ) -> Rows | None:
         """Return the rows at increasing times, with events at times that depend on the unknowns.
 

@@ -12,6 +12,7 @@ If two events coincide, or an event and a measurement, derivatives are one-sided
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,8 +50,9 @@ from odefit.simulation.trajectories.located_events import (
 from odefit.simulation.trajectories.trajectory import (
     Recording,
     Trajectory,
-    linear_walk,
+    passes_events,
     switched_scalars,
+    walk_through_events,
 )
 
 MONITORED = 64
@@ -88,20 +90,18 @@ class LocatedMap:
         )
         self._switched = switched_scalars(field, condition)
         self._timed = [e for e in condition.located if e.time is not None]
-        times = [e.time for e in self._timed if e.time is not None]
-        self._times = Binding(times, condition.scalars, known)
+        at = [e.time for e in self._timed if e.time is not None]
+        self._times = Binding(at, condition.scalars, known)
         self._comparisons, self._triggers = triggers_of(condition)
         self._differences = [
             MovingExpression(c.difference, field, condition, self._indices)
             for c in self._comparisons
         ]
-
-        self._walk = None if self._triggers else linear_walk(self.propagation)
+        self._walk = None if self._triggers else walk_through_events(self.propagation)
+        self.passes_events = passes_events(self._walk)
+        about = field, condition, self._indices
         self._waiting = [
-            [
-                None if e is None else MovingExpression(e, field, condition, self._indices)
-                for e in t.event.waiting
-            ]
+            [None if e is None else MovingExpression(e, *about) for e in t.event.waiting]
             for t in self._triggers
         ]
 
@@ -118,9 +118,8 @@ class LocatedMap:
             try:
                 return _LocatedCourse(self, vector, at, choice).trajectory()
             except StoppedError as stopped:
-                return Failure(
-                    self.condition.name, float(stopped.time), stopped.reason, stopped.choice
-                )
+                time, name = float(stopped.time), self.condition.name
+                return Failure(name, time, stopped.reason, stopped.choice)
 
 
 class _LocatedCourse:
@@ -156,8 +155,7 @@ class _LocatedCourse:
 
     def trajectory(self) -> Trajectory:
         """Return the trajectory."""
-        whole = self.whole
-        t0 = whole.condition.t0
+        whole, t0 = self.whole, self.whole.condition.t0
         watched = bool(whole._triggers)
         begun = self.propagation.begin(self.vector, self.sizes, at_rest=False if watched else None)
         if isinstance(begun, EngineFailure):
@@ -174,11 +172,17 @@ class _LocatedCourse:
         self.recording.moment(t0, begun)
         if whole._walk is not None:
             walked = whole._walk.located(
-                self.vector, self.sizes, begun.values, self.times, schedule
+                *(self.vector, self.sizes, begun.values, self.times, schedule, self.choice)
             )
             if walked is not None:
                 self.recording.rows(walked.rows, walked.states, walked.sensitivities)
-                return self.recording.trajectory(whole.unknowns, self.sizes, self.choice)
+                if walked.last is None:
+                    return self.recording.trajectory(whole.unknowns, self.sizes, self.choice)
+                walk.time, walk.now = (
+                    max([t for t in schedule if t <= self.end], default=t0),
+                    walked.last,
+                )
+                schedule.clear()
         self.events.happen(walk, schedule.pop(t0, []), before)
         while walk.time < self.end:
             stop = min([t for t in schedule if t <= self.end], default=self.end)
@@ -212,14 +216,10 @@ class _LocatedCourse:
         return begun, self.events.truths(walk.flags)
 
     def _rest(self, walk: Walk) -> ConsistentValues:
-        propagation = self.propagation
-        return come_to_rest(
-            walk,
-            self.span,
-            self._watch,
-            lambda at: propagation.nearby_rest(at.time, at.now),
-            self.events.flags,
-        )
+        def nearby(at: Walk) -> ConsistentValues | None:
+            return self.propagation.nearby_rest(at.time, at.now)
+
+        return come_to_rest(walk, self.span, self._watch, nearby, self.events.flags)
 
     def _schedule(self) -> dict[float, list[Moment]]:
         """Return the events at known times and at expressions, by time."""
@@ -228,23 +228,24 @@ class _LocatedCourse:
         for time, assign in condition.events:
             after = time in condition.measured_after
             schedule.setdefault(time, []).append(Moment(assign, None, after))
+        self._known_times = sorted({condition.t0, *schedule, *self.times.tolist()})
         located, changes = self.whole._times.at(self.vector, self.whole._indices)
-        for event, time, change in zip(
-            self.whole._timed, located.tolist(), changes * self.sizes, strict=True
-        ):
+        changes = changes * self.sizes
+        for event, time, change in zip(self.whole._timed, located.tolist(), changes, strict=True):
             if condition.t0 <= time <= self.end and np.isfinite(time):
                 at = self._stop_at(time, schedule)
+                if at not in schedule:
+                    insort(self._known_times, at)
                 moment = Moment(event.assign, change, event.measured_after)
                 schedule.setdefault(at, []).append(moment)
         return schedule
 
     def _stop_at(self, time: float, schedule: Mapping[float, Any]) -> float:
         """Return the time, or a scheduled one from which only rounding separates it."""
-        near = self.events.near(time)
-        for other in (self.whole.condition.t0, *schedule, *self.times.tolist()):
-            if abs(other - time) <= near:
-                return float(other)
-        return time
+        near, known = self.events.near(time), self._known_times
+        close = known[bisect_left(known, time - near) : bisect_right(known, time + near)]
+        first = [t for t in close if t == self.whole.condition.t0 or t in schedule]
+        return float([*first, *close, time][0])
 
     # One span ---------------------------------------------------------------------------------
 
@@ -379,8 +380,7 @@ class _LocatedCourse:
 
     def _to_root(self, walk: Walk, driver: int, high: float, guess: float) -> None:
         """Move to the point where a comparison changes."""
-        comparison = self.whole._comparisons[driver]
-        moving = self.whole._differences[driver]
+        comparison, moving = self.whole._comparisons[driver], self.whole._differences[driver]
         start, before = walk.time, bool(walk.flags[driver])
         small = self.events.near(high)
         within = max(2.0 * small, NOISE * self.span)

@@ -25,6 +25,7 @@ from odefit.simulation.engines.segments import Segment, TimelineEntry, timeline
 from odefit.simulation.propagation.propagation import Propagation
 
 if TYPE_CHECKING:
+    from odefit.simulation.trajectories.event_walk import EventWalk
     from odefit.simulation.trajectories.linear_walk import LinearWalk
 
 
@@ -99,7 +100,8 @@ class ConditionMap:
             field, condition, engines, active, minimal_sizes, known=known
         )
         self._switched = switched_scalars(field, condition)
-        self._walk = linear_walk(self.propagation)
+        self._walk = walk_through_events(self.propagation)
+        self.passes_events = passes_events(self._walk)
         self._one_segment = not condition.events and not field.algebraic
         self._timelines: dict[bytes, tuple[int, list[TimelineEntry]]] = {}
 
@@ -140,10 +142,12 @@ class ConditionMap:
         if at_start:
             recording.row(0, begun)
         if self._walk is not None and np.isfinite(times).all():
-            walked = self._walk(vector, sizes, now, entries)
+            walked = self._walk(vector, sizes, now, entries, choice)
             if walked is not None:
                 recording.rows(walked.rows, walked.states, walked.sensitivities)
-                return recording.trajectory(self.unknowns, sizes, choice)
+                if walked.last is None:
+                    return recording.trajectory(self.unknowns, sizes, choice)
+                now, entries = walked.last, [replace(entries[-1], events=(), row_after=-1)]
         time = self.condition.t0
         for entry in entries:
             for assignment in entry.events:
@@ -199,14 +203,25 @@ class ConditionMap:
         )
 
 
-def linear_walk(propagation: Propagation) -> LinearWalk | None:
-    """Return the walk through many events of linear equations; None if these are not linear."""
-    if not propagation.repeated or propagation.closed_form() is None:
+def walk_through_events(propagation: Propagation) -> LinearWalk | EventWalk | None:
+    """Return the walk through many events in one call, if the equations have one."""
+    if not propagation.repeated:
         return None
+    if propagation.closed_form() is None:
+        if propagation.passing() is None:
+            return None
+        from odefit.simulation.trajectories.event_walk import event_walk
+
+        return event_walk(propagation)
     from odefit.simulation.trajectories.linear_walk import LinearWalk, is_linear
 
     linear = is_linear(propagation.condition, propagation.field.states)
     return LinearWalk(propagation) if linear else None
+
+
+def passes_events(walk: LinearWalk | EventWalk | None) -> bool:
+    """Return whether a walk is that of an engine through many events."""
+    return walk is not None and walk.by_engine
 
 
 def switched_scalars(field: VectorField, condition: Condition) -> dict[str, int]:
