@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -178,3 +182,53 @@ def test_a_time_limit_does_not_wait_for_a_compilation(options: str, bounded: Pat
     assert "Traceback" not in ran.stderr
     found = json.loads((bounded / "r.json").read_text(encoding="utf-8"))
     assert found["parameters"]["k"] == pytest.approx(1.143, abs=0.001)
+
+
+COLD = """
+import sys
+import numba.core.event
+from odefit.cli import main
+from odefit.methods.branch_and_bound import region_tree, tree
+tree.COMPILED_FROM = region_tree.COMPILED_FROM = 0.0
+class Told(numba.core.event.Listener):
+    def on_start(self, event): self.tell("begun", event)
+    def on_end(self, event): self.tell("compiled", event)
+    def tell(self, word, event):
+        if "_advance" in str(event.data.get("dispatcher")):
+            print(word, file=sys.stderr, flush=True)
+numba.core.event.register("numba:compile", Told())
+sys.exit(main())
+"""
+"""The command line, which tells when the long compilation of enclosures begins and ends."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "options", [BRANCH, "--certify --starts 1 --jobs 1"], ids=["method", "certificate"]
+)
+def test_a_signal_does_not_wait_for_the_first_compilation(
+    options: str, by: signal.Signals, bounded: Path
+) -> None:
+    text = PROBLEM.format(ode="-k*x*x/(1 + x)", upper=", upper = 5.0")
+    (bounded / "nonlinear.toml").write_text(text, encoding="utf-8")
+    seed = random.randrange(1000)
+    process = subprocess.Popen(
+        [sys.executable, "-c", COLD, *f"fit nonlinear.toml {options} --json r.json".split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ) | {"NUMBA_CACHE_DIR": str(bounded / "cold")},
+    )
+    assert process.stderr is not None
+    assert any(line == "begun\n" for line in process.stderr)
+    time.sleep(random.Random(seed).uniform(0.0, 2.0))  # of some twenty seconds
+    process.send_signal(by)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 128 + by, (seed, err)
+    assert "compiled" not in err, seed
+    assert "Traceback" not in err, seed
+    found = json.loads((bounded / "r.json").read_text(encoding="utf-8"))
+    assert found["status"] == "interrupted"
+    assert 0.1 < found["parameters"]["k"] < 5.0

@@ -21,8 +21,9 @@ from odefit import (
     library,
 )
 from odefit.common.arrays import Array
-from odefit.enclosure import Enclosure
+from odefit.enclosure import Enclosure, differential_inequalities, flow
 from odefit.enclosure.residuals import Residuals
+from odefit.simulation.engines.cut_off import NEVER, CutOff, cutting_off
 from tests.enclosure.containment import at, box, checked, directions, sane, vectors
 from tests.simulation.zoo import NOISE, ZOO, Case
 
@@ -329,6 +330,49 @@ def test_boxes_far_from_the_data_are_not_computed_to_the_end() -> None:
     np.testing.assert_allclose(part.c[:, :, 1][known[:, 1]], whole.c[:, :, 1][known[:, 1]])
     seen = Residuals(part.c[known[:, 1]][:, :, 1:], part.remainder[known[:, 1]][:, 1:])
     assert seen.squares_bound()[0] > 100.0
+
+
+def stiff() -> Problem:
+    """Products of states of which differential inequalities are needed in large boxes."""
+    model = Model(ode={"x": "-k*x*y", "y": "m*x - 40*y"})
+    return Problem(model, {"t": [0.0, 1.0, 2.0], "x": [1.0, 0.9, 0.8]}, {"k": {}, "m": {}},
+                   {"x": 1.0, "y": 0.0})  # fmt: skip
+
+
+@pytest.mark.parametrize("calls", [0, 1, 5, 40])
+def test_after_a_cut_off_everything_left_is_unknown(
+    calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes at the first, second, sixth or 41st step or guess of an enclosure."""
+    problem = stiff()
+    enclosure, lower, upper = Enclosure(problem), np.array([[0.1, 0.1]]), np.array([[9.0, 9.0]])
+    whole, by = enclosure(lower, upper), CutOff()
+    done = 0
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any, **more: Any) -> Any:
+            nonlocal done
+            if done == calls:
+                by.now()
+            done += 1
+            return function(*arguments, **more)
+
+        return called
+
+    monkeypatch.setattr(flow, "_step_ends", counted(flow._step_ends))
+    bounds = differential_inequalities._TimeSpan._bounds
+    monkeypatch.setattr(differential_inequalities._TimeSpan, "_bounds", counted(bounds))
+    with cutting_off(by):
+        found = enclosure(lower, upper)
+    assert by.reached
+    assert done <= calls + 3  # one more step, or the refinements of one confirmed guess
+    assert np.isinf(found.remainder[-1]).all()
+    assert not np.isnan(found.c).any()
+    # what was known before is as it would have been
+    kept = np.isfinite(found.remainder) & np.isfinite(whole.remainder)
+    np.testing.assert_array_equal(found.remainder[kept], whole.remainder[kept])
+    with cutting_off(NEVER):
+        np.testing.assert_array_equal(enclosure(lower, upper).remainder, whole.remainder)
 
 
 REFUSED: dict[str, tuple[Callable[[], Problem], str]] = {

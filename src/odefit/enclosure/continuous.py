@@ -40,6 +40,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
+from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.registry import import_problem
 
 ORDER = 10
@@ -96,7 +97,8 @@ class Enclosure:
         """Return the residuals over boxes with these corners, shapes (B, n).
 
         Once the residuals exceed `radius` in a box, the others of the condition are not computed
-        and remain unknown.
+        and remain unknown. So are all others after a cut-off
+        (:mod:`odefit.simulation.engines.cut_off`).
         """
         models = variables(self.monomials, lower, upper)
         corners = [Interval(*ends) for ends in zip(lower.T, upper.T, strict=True)]
@@ -214,6 +216,10 @@ class _Traversal:
             self._condition.condition.size, len(monomials), self._boxes
         )
         for stop in [self._time, *self._condition.stops]:
+            if cut_off().reached:
+                for left in measured:
+                    residuals_so_far.remainder[left.places] = np.inf
+                return residuals_so_far
             if stop > self._time:
                 self._states.error.forget(self._squares > self._limit)
                 self._jump()

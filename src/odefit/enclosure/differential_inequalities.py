@@ -28,7 +28,7 @@ from odefit.enclosure.arithmetic.intervals import Interval, evaluated, polynomia
 from odefit.enclosure.arithmetic.rounding import OVERFLOW, ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram
 from odefit.enclosure.system import Mode, System
-from odefit.simulation.engines.cut_off import count_work
+from odefit.simulation.engines.cut_off import count_work, cut_off
 from odefit.structure.conserved_sums import conserved_by
 from odefit.structure.series.tape import NotRationalError, Term
 
@@ -239,6 +239,8 @@ class _TimeSpan:
         ends become infinite.
         """
         for turn in range(guesses + 4 * len(between) + 1):
+            if cut_off().reached:
+                return None
             during, end = self._bounds(between, known)
             missing = [
                 (f.low < b.low, f.high > b.high) for f, b in zip(during, between, strict=True)

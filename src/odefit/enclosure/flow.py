@@ -17,6 +17,7 @@ from odefit.common.arrays import Array, IntArray
 from odefit.enclosure.arithmetic.taylor_models import TaylorModel
 from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.taylor_step import HOPED_GROWTH, StepMethod, TaylorStep, dependent
+from odefit.simulation.engines.cut_off import cut_off
 
 SHORTEST_STEP = 2.0**-12
 """Shortest step, relative to a time span: such steps are accepted without further halving."""
@@ -75,6 +76,9 @@ class Flow:
         shortest = max(SHORTEST_STEP * span, 4 * float(np.spacing(max(abs(begin), abs(end)))))
         while True:
             active = np.flatnonzero(now < end)
+            if cut_off().reached:
+                unknown[active] = True
+                active = active[:0]
             if not len(active):
                 return StateEnclosure(states.monomials, c, error.unknown(unknown))
             ends = _step_ends(now[active], end, control.sizes[active])

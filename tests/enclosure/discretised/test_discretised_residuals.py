@@ -16,6 +16,7 @@ from odefit.enclosure import Residuals
 from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.discretised.krawczyk import KrawczykSolver
 from odefit.enclosure.discretised.residuals import DiscretisedEnclosure
+from odefit.simulation.engines.cut_off import CutOff, cutting_off
 from tests.enclosure.containment import at, directions, vectors
 from tests.enclosure.discretised.discrete import Discrete
 from tests.enclosure.discretised.elementary_problems import MODELS, problem_of
@@ -335,3 +336,30 @@ def test_the_scope_counts_the_steps_of_all_experiments() -> None:
     problem = Problem(Model(ode={"x": "-k*x"}), None, {"k": {}}, {"x": 1.0}, experiments=runs)
     enclosure = DiscretisedEnclosure(problem, SCHEMES["euler"], UniformMesh(5))
     assert enclosure.scope.endswith("M = 10)")
+
+
+@pytest.mark.parametrize("scheme", ["radau", "trapezoid"])
+def test_after_a_cut_off_everything_left_is_unknown(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, vector = fitzhugh_nagumo()
+    enclosure = DiscretisedEnclosure(problem, SCHEMES[scheme], UniformMesh(10))
+    lower, upper, by = vector[None] * 0.999, vector[None] * 1.001, CutOff()
+    whole, solved = enclosure(lower, upper), KrawczykSolver.solve
+    done = 0
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal done
+        done += 1
+        if done == 4:
+            by.now()
+        return solved(*arguments)
+
+    monkeypatch.setattr(KrawczykSolver, "solve", counted)
+    with cutting_off(by):
+        found = enclosure(lower, upper)
+    assert done == 4
+    known = np.isfinite(found.remainder)
+    assert known.any()
+    assert not known.all()
+    np.testing.assert_array_equal(found.remainder[known], whole.remainder[known])

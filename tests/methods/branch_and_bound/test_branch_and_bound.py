@@ -421,6 +421,16 @@ def test_without_enclosed_residuals_there_is_no_bound(
     assert estimate.best is not None
 
 
+def test_an_enclosed_objective_is_kept_if_the_search_from_it_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where = "odefit.methods.branch_and_bound.search.local_minimum"
+    monkeypatch.setattr(where, lambda _, point, *__: (point, np.inf))
+    estimate = BranchAndBound(starts=2).solve(one(), Control(1))
+    assert estimate.certificate is not None
+    assert np.isfinite(estimate.certificate.upper)
+
+
 def test_second_interrupts_and_failures_lose_nothing() -> None:
     """An exception in the middle of a search leaves the method as it is."""
     control = Control(1, report=_failing)
@@ -443,7 +453,8 @@ def test_a_local_answer_that_cannot_be_enclosed_is_an_upper_bound_that_is_report
     assert expected is not None
     assert "local solver" not in expected.sentence
     module = "odefit.methods.branch_and_bound.search"
-    monkeypatch.setattr(f"{module}.objective_at", lambda *_: np.inf)
+    for name in ("objective_at", "late_objective_at"):
+        monkeypatch.setattr(f"{module}.{name}", lambda *_: np.inf)
     monkeypatch.setattr(f"{module}.local_minimum", lambda _, point, *__: (point, np.inf))
     result = fit(bounded(), method, seed=1)
     bounds = result.assessment.bounds

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odefit.common.arrays import Array
+from odefit.enclosure import Residuals
 from odefit.methods.branch_and_bound import node_evaluator, tree
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator
 from odefit.methods.branch_and_bound.tree import Node, Tree
 from odefit.methods.running import workers
 from odefit.methods.running.control import Control
 from odefit.methods.running.workers import Workers
+from odefit.simulation.engines.cut_off import CutOff, cutting_off
 from tests.methods.branch_and_bound.quartic import BEST, LOWER, UPPER, Quartic
 
 CHUNK = 32
@@ -130,3 +133,18 @@ def test_only_this_process_compiles_and_workers_get_the_other_nodes(
     with Counting() as pool:
         assert searched(pool) == here
         assert pool.batches > 0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_nodes_that_a_cut_off_leaves_unknown_count_as_not_evaluated(compiled: bool) -> None:
+    """Otherwise they would be divided although nothing has been found out about them."""
+    by = CutOff()
+
+    class Slow(Quartic):
+        def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
+            by.now()
+            return super().__call__(lower, upper, radius)
+
+    evaluator = NodeEvaluator(Slow())
+    with cutting_off(by):
+        assert list(evaluator(LOWER[None], UPPER[None], np.inf, lambda: False, compiled)) == []

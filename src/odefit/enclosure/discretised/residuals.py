@@ -18,6 +18,7 @@ from odefit.enclosure.discretised.segment_enclosure import OpenBoxes, SegmentEnc
 from odefit.enclosure.residuals import Priors, Residuals, ResidualsAtTime, influences, variables
 from odefit.enclosure.system import System
 from odefit.problem.problem import Problem
+from odefit.simulation.engines.cut_off import cut_off
 
 
 class DiscretisedEnclosure:
@@ -57,7 +58,8 @@ class DiscretisedEnclosure:
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Return the residuals over boxes with these corners, shapes (B, n).
 
-        Once the residuals of a box exceed `radius`, all later ones have infinite remainders.
+        Once the residuals of a box exceed `radius`, all later ones have infinite remainders. So
+        have all that would be computed after a cut-off (:mod:`odefit.simulation.engines.cut_off`).
         """
         models = variables(self.monomials, lower, upper)
         squares = np.zeros(len(lower))
@@ -124,6 +126,6 @@ class _Condition:
             boxes.measure(self._initial, point)
         for segment in self._segments:
             point = segment(segment.after_event(point, boxes.unknowns), boxes)
-            if not len(boxes):
+            if not len(boxes) or cut_off().reached:
                 break
         return boxes.residuals

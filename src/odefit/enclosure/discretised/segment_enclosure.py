@@ -27,6 +27,7 @@ from odefit.enclosure.discretised.right_hand_sides import (
 )
 from odefit.enclosure.residuals import Residuals, ResidualsAtTime, known_at
 from odefit.enclosure.system import System
+from odefit.simulation.engines.cut_off import cut_off
 
 MIN_REPEATS = 24
 """Number of equal steps above which powers of their map cost less."""
@@ -289,7 +290,7 @@ class SegmentEnclosure:
                 error, origin = error.take(chosen), origin.take(chosen)
                 solver = self._solver(boxes)
                 powers = {kind: p.take(chosen) for kind, p in powers.items()}
-            if not len(boxes):
+            if not len(boxes) or cut_off().reached:
                 break
         return points[step.new[-1]]
 

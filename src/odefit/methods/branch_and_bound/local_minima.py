@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +14,8 @@ from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN
 from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
 from odefit.methods.local.stopping import Tolerances
 from odefit.methods.local.trust_region import minimise
+from odefit.methods.running.control import GRACE_SECONDS
+from odefit.simulation.engines.cut_off import CutOff, cut_off, cutting_off
 
 DIFFERENCE_STEP = 1e-5
 """Half width, relative to the unknowns, of the boxes whose linear terms serve as derivatives."""
@@ -36,6 +39,23 @@ class Point:
 def objective_at(enclosure: ResidualEnclosure, vector: Array) -> float:
     """Return an upper bound of the objective at a point, shape (n,); infinite if unknown."""
     return float(objectives_at(enclosure, vector[None])[0])
+
+
+def late_objective_at(enclosure: ResidualEnclosure, vector: Array) -> float:
+    """Return the same, also for a search that was cut off before, if it takes no longer than usual.
+
+    After a cut-off nothing else would be computed (:mod:`odefit.simulation.engines.cut_off`).
+    """
+    if not cut_off().reached:
+        return objective_at(enclosure, vector)
+    late = CutOff()
+    timer = threading.Timer(GRACE_SECONDS, late.now)
+    timer.start()
+    try:
+        with cutting_off(late):
+            return objective_at(enclosure, vector)
+    finally:
+        timer.cancel()
 
 
 def objectives_at(enclosure: ResidualEnclosure, vectors: Array) -> Array:

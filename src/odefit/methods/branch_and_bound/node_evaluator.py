@@ -20,7 +20,7 @@ from odefit.methods.running.control import Control
 from odefit.methods.running.dispatch import dispatched
 from odefit.methods.running.worker import Work
 from odefit.methods.running.workers import Workers
-from odefit.simulation.engines.cut_off import WorkLimit, counting
+from odefit.simulation.engines.cut_off import WorkLimit, counting, cut_off
 
 CHUNK_SIZE = 256
 """Number of nodes that are evaluated together: enough for efficient operations on arrays."""
@@ -118,7 +118,7 @@ class NodeEvaluator:
         chunks = list(zip(np.array_split(lower, count), np.array_split(upper, count), strict=True))
         if compiled and not self._compiled:
             first = self._compiling(*chunks.pop(0), radius, stop)
-            if first is None:
+            if first is None or cut_off().reached:
                 return
             self._compiled = True
             yield first
@@ -126,7 +126,10 @@ class NodeEvaluator:
             for number, chunk in enumerate(chunks, start=count - len(chunks)):
                 if number and stop():
                     return
-                yield self._here(*chunk, radius, compiled)
+                evaluation = self._here(*chunk, radius, compiled)
+                if cut_off().reached:  # parts of it are unknown only for want of time
+                    return
+                yield evaluation
             return
         yield from self._shared(self._workers, self._work, chunks, radius, compiled)
 

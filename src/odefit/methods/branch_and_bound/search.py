@@ -20,7 +20,11 @@ from odefit.common.errors import InputError, counted
 from odefit.enclosure.residuals import measured_values, standard_deviations
 from odefit.methods.bounded_problem import BoundedProblem
 from odefit.methods.branch_and_bound.leaf_log import SEARCHED_SHARE, LeafLog
-from odefit.methods.branch_and_bound.local_minima import local_minimum, objective_at
+from odefit.methods.branch_and_bound.local_minima import (
+    late_objective_at,
+    local_minimum,
+    objective_at,
+)
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator, ResidualEnclosure
 from odefit.methods.branch_and_bound.region_tree import RegionGoal, RegionTree
 from odefit.methods.branch_and_bound.tree import Node, Tree
@@ -131,6 +135,9 @@ LOCAL_MARGIN = 1e-6
 enclosed, replaces an enclosed incumbent."""
 
 
+ObjectiveAt = Callable[[ResidualEnclosure, Array], float]
+
+
 @dataclass(frozen=True, eq=False)
 class LocalAnswer:
     """The result of the local search that comes first.
@@ -183,25 +190,29 @@ class TreeSearch:
         self.upper_bound = math.inf
         self.evaluated = 0
         self.region: RegionTree | None = None
-        for point in (local.vector, (self._problem.lower + self._problem.upper) / 2):
-            if point is not None and self.incumbent is None:
-                self._improve(point)
+        middle = (self._problem.lower + self._problem.upper) / 2
+        first, *others = (middle,) if local.vector is None else (local.vector, middle)
+        self._improve(first, late_objective_at)  # without any objective there are no bounds at all
+        for point in others if self.incumbent is None else ():
+            self._improve(point)
         answer = local.feasible
         if answer is not None and answer.objective < self.upper_bound * (1 - LOCAL_MARGIN):
             self.local_answer = answer
             self.incumbent, self.upper_bound = answer.unknowns, answer.objective
         self.lower_bound = min(enclosure.lower_bound, self.upper_bound)
 
-    def _improve(self, point: Array) -> bool:
+    def _improve(self, point: Array, objective_of: ObjectiveAt | None = None) -> bool:
         """Search locally from `point`; return whether a better incumbent was found."""
         lower, upper = self._problem.lower, self._problem.upper
         vector = np.clip(point, lower, upper)
-        objective = objective_at(self._enclosure, vector)
+        objective = (objective_of or objective_at)(self._enclosure, vector)
         stop: Callable[[], bool] = self._control.should_stop
         # For data without noise no objective is much below the negligible one.
         hurried = self._control.interrupted.is_set() and math.isfinite(objective)
         if objective > self._negligible and not hurried:
-            vector, objective = local_minimum(self._enclosure, point, lower, upper, stop)
+            minimum, least = local_minimum(self._enclosure, point, lower, upper, stop)
+            if least <= objective:  # not so if a cut-off came before it was known
+                vector, objective = minimum, least
         if objective >= self.upper_bound:
             return False
         self.local_answer, self.incumbent, self.upper_bound = None, vector, objective
