@@ -255,6 +255,21 @@ def test_folders_import_each_other_one_way() -> None:
             raise AssertionError(f"{package}: {' <- '.join(error.args[1])}") from None
 
 
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_command_line_tells_its_options_without_problems_and_simulation(option: str) -> None:
+    code = (
+        f"import sys; sys.argv = ['odefit', {option!r}]\n"
+        "from odefit.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print('loaded', len([n for n in sys.modules if n[:7] == 'odefit.']),"
+        " *{'odefit.problem.problem', 'odefit.simulation.forward'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    word, count, *heavy = ran.stdout.splitlines()[-1].split()
+    assert (word, heavy) == ("loaded", [])
+    assert int(count) < 80
+
+
 def test_importing_odefit_is_light() -> None:
     code = f"import odefit, sys; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

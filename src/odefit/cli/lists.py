@@ -12,7 +12,6 @@ import odefit.library
 from odefit.cli.exit_statuses import DONE
 from odefit.common.errors import InputError
 from odefit.common.partial_files import write_together
-from odefit.methods.method_options import entry_of, method_options, summary_of
 from odefit.methods.registry import DEFAULT_METHOD, METHODS
 
 NOISE = {"none": "noiseless", "real": "measured", "gaussian": "synthetic noise"}
@@ -105,6 +104,8 @@ def run_methods(options: argparse.Namespace) -> int:
     if options.name is None:
         _list_methods(width)
         return DONE
+    from odefit.methods.method_options import entry_of, method_options, summary_of
+
     entry = entry_of(options.name, "odefit methods")
     print(entry.name)
     print(f"{_indented(summary_of(entry.name), width)}\n")
@@ -117,6 +118,8 @@ def run_methods(options: argparse.Namespace) -> int:
 
 def _list_methods(width: int) -> None:
     """Print a table of the methods, with a sentence on each."""
+    from odefit.methods.method_options import summary_of
+
     widest = max(map(len, METHODS))
     print(f"{'method':<{widest}}{GAP}idea")
     for name in METHODS:

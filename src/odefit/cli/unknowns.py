@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from odefit.cli.shared import add_values
 from odefit.common.errors import InputError
 from odefit.expressions.expressions import number_in
-from odefit.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from odefit.problem.problem import Problem
 
 PROPOSE = "propose"
 """The value of ``--bounds`` that accepts bounds suggested by the data."""

@@ -6,11 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
 
 from odefit.common.arrays import Array
-from odefit.problem.problem import Problem
-from odefit.simulation import Evaluation, Failure
 from odefit.simulation.nodes import Nodes
+
+if TYPE_CHECKING:  # the command line needs no simulation to tell its options
+    from odefit.problem.problem import Problem
+    from odefit.simulation import Evaluation, Failure
 
 FINE_MESH_ERROR = 1e-2
 """Relative error of discretised trajectories up to which a mesh is fine enough."""
@@ -283,7 +286,7 @@ class Completeness:
     groups: Mapping[str, int] = field(default_factory=dict, metadata={"optional": True})
 
 
-NodeEvaluator = Callable[[Problem, Array, Nodes], tuple[Evaluation, float] | Failure]
+NodeEvaluator: TypeAlias = "Callable[[Problem, Array, Nodes], tuple[Evaluation, float] | Failure]"
 """Evaluates a problem at unknowns, shape (n,), and shooting nodes.
 
 It returns the evaluation as a function of the unknowns alone, and the largest discontinuity

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from odefit.common.arrays import Array
-from odefit.problem.condition import Condition
-from odefit.problem.vector_field import VectorField
+
+if TYPE_CHECKING:
+    from odefit.problem.condition import Condition
+    from odefit.problem.vector_field import VectorField
 
 
 @dataclass(frozen=True, eq=False)

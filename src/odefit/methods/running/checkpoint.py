@@ -19,15 +19,16 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odefit.common.errors import InputError
 from odefit.common.packages import installed_version
 from odefit.methods.running.run_log import LOGGER
-from odefit.problem.problem import Problem
-from odefit.problem.toml.files import problem_to_mapping
+
+if TYPE_CHECKING:
+    from odefit.problem.problem import Problem
 
 APPLICATION = 0x6F646663
 """The number by which SQLite files identify their application, here the letters "odfc"."""
@@ -73,6 +74,8 @@ class _TakenOverError(Exception):
 
 def fingerprint(problem: Problem, options: Mapping[str, Any]) -> str:
     """Return a hash that identifies a checkpoint: the problem with its data, and the options."""
+    from odefit.problem.toml.files import problem_to_mapping  # most commands write no checkpoint
+
     # The definition does not contain the guesses from which a fit continues.
     guesses = [u.parameter.guess for u in problem.unknowns]
     bounds = [problem.lower.tolist(), problem.upper.tolist()]  # a method may have narrowed them
