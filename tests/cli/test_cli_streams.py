@@ -127,6 +127,26 @@ def test_letters_that_the_encoding_lacks_are_printed_as_question_marks(folder: P
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_half_a_character_is_printed_as_a_question_mark(errors: str, folder: Path) -> None:
+    """JSON may hold it; the second is Python's way in the locales C, C.UTF-8 and POSIX."""
+    stored = Path(__file__).parents[1] / "results-format-1" / "0.1-single-shooting.json"
+    text = stored.read_text(encoding="utf-8").replace('"decay"', '"decay \\ud800 \\udce9"')
+    (folder / "named.json").write_text(text, encoding="utf-8")
+    ran = subprocess.run(
+        [*COMMAND, "show", "named.json"],
+        capture_output=True,
+        cwd=folder,
+        env=dict(os.environ) | {"PYTHONIOENCODING": f"utf-8:{errors}"},
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    escaped = b"?" if errors == "strict" else b"\xe9"
+    assert ran.stdout.startswith(b"decay ? " + escaped + b"  SingleShooting")
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs limits of POSIX")
 def test_a_limit_on_the_size_of_files_leaves_no_module_in_parts(tmp_path: Path) -> None:
     """Python writes what fits of its bytecode and does not notice: no later start could read it."""

@@ -111,3 +111,12 @@ def test_several_files_are_written_in_their_order_and_folders_are_made(tmp_path:
     (tmp_path / "other").unlink()
     write_together(files)
     assert all(path.exists() for path in files)
+
+
+def test_a_text_that_is_not_utf8_is_refused_and_leaves_the_file_from_before(tmp_path: Path) -> None:
+    path = tmp_path / "problem.toml"
+    path.write_text("before", encoding="utf-8")
+    with pytest.raises(InputError, match=r"problem.toml: cannot be written: .*udcff.* not UTF-8"):
+        write_atomically(path, 'data = "\udcff.csv"')
+    assert path.read_text(encoding="utf-8") == "before"
+    assert [p.name for p in tmp_path.iterdir()] == ["problem.toml"]

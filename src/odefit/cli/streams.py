@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import errno
 import gc
 import io
@@ -58,8 +59,12 @@ def prepare_streams(program: bool) -> None:
         except OSError:
             # Standard output is opened for reading, so that writing there fails, as main reports.
             os.open(os.devnull, os.O_RDWR if number == 2 else os.O_RDONLY)
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="replace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        if sys.stdout.errors == "strict":
+            sys.stdout.reconfigure(errors="replace")
+        elif sys.stdout.errors == "surrogateescape":  # Python's choice in the locales C and POSIX
+            codecs.register_error(ANY_TEXT, _escaped_or_replaced)
+            sys.stdout.reconfigure(errors=ANY_TEXT)
     for name, number in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
         original = stream is getattr(sys, f"__{name}__") and isinstance(stream, io.TextIOWrapper)
@@ -75,6 +80,17 @@ def prepare_streams(program: bool) -> None:
         elif stream is None and program:
             raw = outlet(number, "w", closefd=False)
             setattr(sys, name, io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "replace"))
+
+
+ANY_TEXT = "odefit-any-text"  # how standard output treats text that its encoding lacks
+
+
+def _escaped_or_replaced(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return the bytes of a name that is not in the encoding, and a question mark for the rest."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("replace")(error)
 
 
 def _outliving(stream: io.TextIOWrapper, outlet: _Outlet) -> io.TextIOWrapper:

@@ -21,11 +21,23 @@ how many are part of it of a longer name. File systems allow 255."""
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
     """Write a file completely or not at all; an :class:`InputError` has the reason."""
+    raw = _encoded(path, content) if isinstance(content, str) else content
     try:
-        replace_file(Path(path), content.encode() if isinstance(content, str) else content)
+        replace_file(Path(path), raw)
     except OSError as error:
         raise InputError(
             f"{path}: cannot be written: {error.strerror or error}; choose another place"
+        ) from error
+
+
+def _encoded(path: str | Path, content: str) -> bytes:
+    """Return a text as UTF-8; refuse halves of characters, as names of files may hold them."""
+    try:
+        return content.encode()
+    except UnicodeEncodeError as error:
+        around = content[max(error.start - 20, 0) : error.end + 20]
+        raise InputError(
+            f"{path}: cannot be written: {around!r} is not UTF-8; use other characters in names"
         ) from error
 
 
