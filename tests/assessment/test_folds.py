@@ -224,3 +224,53 @@ def test_an_answer_that_is_not_an_optimum_has_no_fold(monkeypatch: pytest.Monkey
     }
     assert failed[2] == ()
     assert [one.stage for one in failed[200]] == ["folds"]
+
+
+# A chemostat whose dilution rate and feed change after 20 and 40 h, with 5 % noise of the biomass.
+BIOMASS = np.array(
+    (
+        "0.275 0.513 0.936 1.79 2.903 4.297 4.055 4.391 4.368 4.21 4.114 3.984 4.192 4.34 3.9 "
+        "4.156 4.024 3.024 2.019 1.743 1.627 1.524 1.336 1.445 1.392"
+    ).split(),
+    dtype=float,
+)
+GLUCOSE = np.array(
+    (
+        "8.988 8.539 7.614 nan 2.709 0.068 0.003 0.113 0.192 0.885 1.046 nan nan 0.787 0.842 0.961 "
+        "0.86 0.094 0.228 0.436 0.567 0.718 0.802 0.759 0.833"
+    ).split(),
+    dtype=float,
+)
+
+
+@pytest.mark.slow
+def test_unknowns_whose_profile_confirms_the_linear_interval_keep_it() -> None:
+    """The death rate bends within its interval, and moves the other unknowns a little."""
+    times = 2.5 * np.arange(25)
+    data = {"t": times, "X": BIOMASS, "S": GLUCOSE}
+    data |= {"D": np.where(times < 20, 0.15, 0.33), "feed": np.where(times < 40, 10.0, 4.0)}
+    problem = odefit.Problem(
+        odefit.Model(
+            ode={
+                "X": "(mu*S/(Ks + S) - kd - D)*X",
+                "S": "D*(feed - S) - mu*S/(Ks + S)*X/Y",
+            },
+            inputs=dict.fromkeys(("D", "feed"), "constant"),
+        ),
+        data=data,
+        parameters={"mu": LIMITS, "Ks": LIMITS, "Y": (0.05, 1.0), "kd": (0.0, 0.2)},
+        initial={"X": (0.01, 5.0), "S": (0.0, 20.0)},
+        noise={"X": {"sd": "estimate", "transform": "log"}, "S": {"sd": "estimate"}},
+    )
+    start = {"mu": 0.42, "Ks": 0.2, "Y": 0.46, "kd": 0.016, "X": 0.28, "S": 9.0}
+    result = odefit.fit(problem, odefit.SingleShooting(), start=start)
+    uncertainty = result.uncertainty
+    assert uncertainty is not None
+    assert "mu" not in uncertainty.trouble
+    assert "fold" not in uncertainty.sentence
+    profiles = profile_all(problem, result.best.vector, 0.95, Control(), ["mu"])
+    (profile,) = profiles.profiles
+    lower, upper = uncertainty.intervals[0]
+    assert [profile.lower, profile.upper] == pytest.approx(
+        [lower, upper], abs=0.1 * (upper - lower)
+    )

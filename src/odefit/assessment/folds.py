@@ -61,6 +61,10 @@ MIRROR_STEPS = 3
 TAKING_PART = 0.02
 """Smallest change of an unknown along a fold, relative to the largest, that takes part in it."""
 
+CONFIRMED = 0.1
+"""Largest difference of an end of a linear interval and one by profile, relative to the width, for
+which the profile confirms the linear interval."""
+
 MOST_UNKNOWNS = 12
 """Largest number of unknowns for which a fit computes profiles."""
 
@@ -118,8 +122,25 @@ def with_folds(
         profiles = profile_all(forward.problem, vector, uncertainty.level, alone, keys)
     except InputError:
         return uncertainty
-    closed = {p.key: p for p in profiles.profiles if math.isfinite(p.upper - p.lower)}
+    closed = {
+        p.key: p
+        for p in profiles.profiles
+        if math.isfinite(p.upper - p.lower) and not _as_linear(p, uncertainty)
+    }
     return _by_profile(uncertainty, closed, merging) if closed else uncertainty
+
+
+def _as_linear(profile: Profile, uncertainty: Uncertainty) -> bool:
+    """Return whether an unknown has a linear interval without trouble, which its profile confirms.
+
+    It moves along a fold, but so little that linearisation does not fail for it.
+    """
+    i = uncertainty.keys.index(profile.key)
+    lower, upper = uncertainty.intervals[i]
+    if profile.key in uncertainty.trouble or not math.isfinite(upper - lower):
+        return False
+    largest = max(abs(profile.lower - lower), abs(profile.upper - upper))
+    return bool(largest <= CONFIRMED * (upper - lower))
 
 
 def _folds(
