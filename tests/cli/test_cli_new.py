@@ -76,3 +76,13 @@ def test_the_next_steps_for_a_table_elsewhere_allow_its_folder(
     assert check[:4] == ["odefit", "check", written, "--within"]
     assert "leads out of the folder" in refused(capsys, "check", written)
     assert run(*check[1:]) == 0
+
+
+def test_a_model_in_sbml_is_told_how_it_becomes_a_problem_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("cell.xml").write_text("<sbml/>", encoding="utf-8")
+    said = refused(capsys, "new", "cell.xml")
+    assert "cell.xml: this is a model without data" in said
+    assert "odefit.save(problem, 'NAME.toml')" in said
+    assert not Path("cell.toml").exists()

@@ -113,8 +113,10 @@ def add_new(parser: argparse.ArgumentParser) -> None:
 def run_new(options: argparse.Namespace) -> int:
     """Write a first problem file."""
     from odefit.common.partial_files import write_atomically
+    from odefit.formats.files import refuse_model
     from odefit.problem.toml.drafts import draft
 
+    refuse_model(options.data)
     target = options.output or options.data.with_suffix(".toml")
     if target.suffix.lower() != ".toml":
         raise InputError(f"{target}: a problem file ends in .toml; write -o {target.stem}.toml")

@@ -51,17 +51,23 @@ def load(
         from odefit.formats.petab.reading import read_petab
 
         return read_petab(path, nominal=nominal, within=checked_within(within)).problem
-    if suffix in SBML_SUFFIXES:
-        raise InputError(
-            f"{os.fspath(path)}: this is a model without data; make a problem from it with "
-            "odefit.read_sbml(...), or load the YAML file of a PEtab problem"
-        )
+    refuse_model(path)
     if nominal:
         raise InputError(
             f"{os.fspath(path)}: only PEtab problems (.yaml) have nominal values; this file has "
             "guesses of its own"
         )
     return load_toml(path, within=within)
+
+
+def refuse_model(path: str | os.PathLike[str]) -> None:
+    """Refuse the file of a model, which has no data."""
+    if Path(os.fspath(path)).suffix.lower() in SBML_SUFFIXES:
+        raise InputError(
+            f"{os.fspath(path)}: this is a model without data; make a problem from it with "
+            "odefit.read_sbml(...), which odefit.save(problem, 'NAME.toml') writes as a problem "
+            "file, or load the YAML file of a PEtab problem"
+        )
 
 
 def save(problem: Problem, path: str | os.PathLike[str]) -> Path:
