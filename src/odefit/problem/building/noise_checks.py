@@ -9,6 +9,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.common.errors import did_you_mean
+from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition, Series
 from odefit.problem.experiment import Experiment, data_place
@@ -44,6 +45,9 @@ def check_noise(
             if noise_of.spread == "estimate" and not series.sds_given:
                 estimated[name] = None
             _check_values(condition, name, noise_of, data_place(experiment), issues)
+            if noise_of.counts:
+                place = data_place(experiment)
+                _check_first(condition, name, model.observables[name], place, issues)
     for name, expression in model.observables.items():
         implicit = expression.name == name  # without [observables], all states are observed
         measured = any(name in c.series for c in conditions)
@@ -200,6 +204,28 @@ def _check_counts(
             f"{place}, column {name}_sd",
             f'contradicts distribution = "{noise.distribution}", whose scatter follows from its '
             "mean; remove one of them",
+        )
+
+
+def _check_first(
+    condition: Condition, name: str, observable: Expression, place: str, issues: Issues
+) -> None:
+    """Report a count above zero at t0 where the model expects none, whatever the unknowns are.
+
+    An example are new cases since the last report, whose first report is at t0.
+    """
+    series, t0 = condition.series[name], condition.t0
+    first = condition.times[series.rows] == t0
+    numbers = {n: v for n, v in condition.initial.items() if isinstance(v, float)}
+    if condition.steady_start or condition.sees_events(t0) or not observable.names <= {*numbers}:
+        return
+    expected = float(observable.evaluate(numbers, NUMPY))
+    if expected == 0.0 and (series.values[first] > 0.0).any():
+        issues.warn(
+            f"{place}, column {name}",
+            f"{series.values[first].max():g} was counted at t = {t0:g}, where the model has "
+            f"{name} = 0 whatever the unknowns are; let the experiment begin earlier, "
+            "with t0, or leave the field empty",
         )
 
 

@@ -236,7 +236,9 @@ those for all other equations, the better ones first."""
 
 def explicit_engine() -> EngineRow | None:
     """Return the engine that is tried first unless equations are known to be stiff, if any."""
-    return next((row for row in (TAYLOR, EXPLICIT) if not row.problem), None)
+    if not TAYLOR.problem:
+        return TAYLOR  # asked at every evaluation
+    return None if EXPLICIT.problem else EXPLICIT
 
 
 def stiff_engine(field: VectorField | None = None) -> EngineRow:
