@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from odefit import Problem
     from odefit.problem.vector_field import VectorField
     from odefit.simulation.engines.engine import Engine, Values
-    from odefit.simulation.engines.engine_choice import EngineChoice
-    from odefit.simulation.engines.engines import Engines, Integrated
+    from odefit.simulation.engines.engine_choice import EngineChoice, Integrated
+    from odefit.simulation.engines.engines import Engines
     from odefit.simulation.engines.registry import EngineRow
     from odefit.simulation.engines.segments import Segment
 
-FIRST, EVERY = 60, 10  # integrations that are all repeated, and the distance of later ones
+FIRST, EVERY = 600, 10  # integrations that are all repeated, and the distance of later ones
 MOST_STEPS = 20_000  # steps of an explicit engine, which takes that many for stiff equations
 HOPELESS = 10.0  # an engine that takes so many times as long as the fit's choices is left out
 LEAST = 2.0  # but not before it has taken so many seconds

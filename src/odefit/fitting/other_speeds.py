@@ -24,7 +24,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 from odefit.problem.variants.thinning import with_fewer_times
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engines.engine_choice import UNDECIDED
+from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice, plain
 from odefit.simulation.trajectories.trajectory import Trajectory
 
 SPEEDS = 600
@@ -91,7 +91,7 @@ def other_speeds(
         return []
     scales = FreeScales.of(forward, vector, at)
     cost_of = _costs_of_all(forward, scanned, vector)
-    scan = _Scan(scanned, cost_of, vector, powers, 2 * step, scales)
+    scan = _Scan(scanned, cost_of, vector, powers, 2 * step, scales, plain(at.choice))
     speeds = np.arange(slowest, fastest, step)
     speeds = speeds[(speeds >= within[0]) & (speeds <= within[1])]
     turn = _turn(problem, powers) if powers.periodic else None
@@ -135,6 +135,7 @@ class _Scan:
     powers: Powers
     nearest: float
     scales: FreeScales
+    choice: EngineChoice
 
     def places(self, speeds: Array, beginning: Beginning) -> list[Candidate]:
         """Return the places at which the cost is lower than at the speeds beside them."""
@@ -142,8 +143,10 @@ class _Scan:
             return []
         costs = np.full(len(speeds), math.inf)
         places = [self.vector] * len(speeds)
-        at_speeds = self.forward, self.vector, self.powers, self.scales, speeds, beginning
-        for k, (place, at) in enumerate(_evaluations(*at_speeds)):
+        at_speeds = _evaluations(
+            self.forward, self.vector, self.powers, self.scales, speeds, beginning, self.choice
+        )
+        for k, (place, at) in enumerate(at_speeds):
             if at is not None:
                 costs[k], places[k] = refitted(self.forward.problem, place, at, self.scales)
         padded = np.concatenate([[math.inf], costs, [math.inf]])
@@ -220,6 +223,7 @@ def _evaluations(
     scales: FreeScales,
     speeds: Array,
     beginning: Beginning,
+    choice: EngineChoice,
 ) -> Iterator[tuple[Array, Evaluation | None]]:
     """Yield the unknowns at each speed, and their evaluation, from one long trajectory.
 
@@ -247,7 +251,7 @@ def _evaluations(
         times = np.column_stack([begin, begin[:, None] + np.outer(speeds, since)])
         every, inverse = np.unique(condition.t0 + times, return_inverse=True)
         at_rows: IntArray = np.asarray(inverse, dtype=np.intp).reshape(times.shape)
-        trajectory = forward.trajectory(vector, condition.name, every)
+        trajectory = forward.trajectory(vector, condition.name, every, choice=choice)
         if isinstance(trajectory, Failure):
             return
         long.append((condition, at_rows, trajectory, initial))

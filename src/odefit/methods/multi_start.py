@@ -29,6 +29,7 @@ from odefit.methods.start_pool import ended, run_starts
 from odefit.methods.starts import Design, guess, lowest, sample
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
+from odefit.simulation.engines.steps import IMPLICIT_TOLERANCE
 from odefit.simulation.residuals.noise import known_sds
 
 STARTS_PER_DESIGN = 4  # number of starts whose points belong to one space-filling design
@@ -126,9 +127,13 @@ class MultiStart(Method):
                     break
         return self._estimate(prefix if enough else list(finished.values()), tolerance, control)
 
-    def forward(self, problem: Problem, steps: int | None = None) -> ForwardMap:
-        """Return the forward map for the search; see :class:`ForwardMap` on `steps`."""
+    def forward(self, problem: Problem, steps: int | None = None, share: float = 1.0) -> ForwardMap:
+        """Return the forward map for the search; see :class:`ForwardMap` on `steps`.
+
+        `share` is the ratio of the tolerance to the usual one.
+        """
         method, tolerance = self.method, search_tolerance(problem)
+        tolerance = max(share * tolerance, IMPLICIT_TOLERANCE)
         return ForwardMap(
             problem, method.engine, tolerance, steps=steps, controlled=method.controlled
         )

@@ -42,6 +42,10 @@ class VectorField:
         )
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash(self._identity)
 
     @cached_property

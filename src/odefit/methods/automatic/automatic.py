@@ -12,6 +12,13 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.option_checks import whole
 from odefit.methods.automatic.algebraic_route import AlgebraicRoute
+from odefit.methods.automatic.coarse_beginning import (
+    FINER,
+    MAX_INTEGRATION_ERROR,
+    SHARPENED,
+    SHARPENING,
+    is_inaccurate,
+)
 from odefit.methods.automatic.doubt import Doubts
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families, Restarts
@@ -33,18 +40,15 @@ from odefit.methods.running.control import Control, Progress, interruptible
 from odefit.methods.running.run_log import log_start
 from odefit.methods.running.start_checkpoint import StartCheckpoint
 from odefit.methods.running.workers import Workers
-from odefit.methods.single_shooting import SingleShooting
 from odefit.methods.start_pool import ended, run_starts
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.nodes import Nodes
 
-MAX_BATCH = 8
-"""Largest number of starts planned before the ends of the last ones are examined."""
+MAX_BATCH = 8  # starts planned at most before the ends of the last ones are examined
 
-POINTS_WITHOUT_TIME = 8
-"""Number of start values tried for an answer if a search stops before its first start."""
+POINTS_WITHOUT_TIME = 8  # start values tried for an answer if no start has time
 
 SEARCH_STEPS = 10_000
 """Steps that the implicit engine may take between two events during the search.
@@ -52,23 +56,14 @@ SEARCH_STEPS = 10_000
 On the published model of Fujita et al. the points that need more took most of the screening time.
 """
 
-FAILED_STARTS = 3
-"""Number of starts after which, if all have failed, the search continues without this limit."""
-
-MAX_INTEGRATION_ERROR = 1e-4  # relative residuals that may be integration errors
-
-SHARPENING = SingleShooting(evaluations=100, tolerance=1e-8, step=1e-9, patience=20)
-"""The search at full accuracy that shows whether they are."""
-
-SHARPENED = 0.99  # ratio of costs after and before, both at full accuracy, up to which they were
+FAILED_STARTS = 3  # starts after which, if all have failed, the search continues without this limit
 
 OUTLIERS_AFTER, OUTLIERS_AGAIN = 5, 4
 """Number of starts without an explanation of the data before a search for outliers, and the factor
 to the next such numbers. If the model is wrong, robust fits are wasted.
 """
 
-MANY_STARTS = 80
-"""Number of starts before a search for outliers although no two starts agree on the best end."""
+MANY_STARTS = 80  # starts before a search for outliers although no two agree on the best end
 
 
 @dataclass(frozen=True)
@@ -164,6 +159,7 @@ class _AutomaticSearch:
         checkpoint: StartCheckpoint | None,
     ) -> None:
         self.method, self.problem, self.control, self.workers = method, problem, control, workers
+        self._share = 1.0  # of the tolerance of the search
         self.forward = MultiStart().forward(problem, SEARCH_STEPS)
         self.tolerance = CostTolerance.of(self.forward)
         # Integration errors must not be mistaken for a misfit.
@@ -288,7 +284,12 @@ class _AutomaticSearch:
             if best.exact or best is not self.ends[-1]:
                 return
             fit = self._judge(best, 1)
-            if fit.explained is not False or not fit.relative < MAX_INTEGRATION_ERROR:
+            if fit.explained is not False:
+                return
+            if is_inaccurate(self.accurate, best):
+                self._share *= FINER
+                self.forward = MultiStart().forward(self.problem, SEARCH_STEPS, self._share)
+            elif not fit.relative < MAX_INTEGRATION_ERROR:
                 return
         key = f"sharper {best.index}"
         end = None if self.checkpoint is None else self.checkpoint.find(key)
@@ -309,7 +310,7 @@ class _AutomaticSearch:
         """Return the next starts, which depend only on the ends so far."""
         count = len(self.ends)
         if count == FAILED_STARTS and all(math.isinf(s.cost) for s in self.ends):
-            self.forward = MultiStart().forward(self.problem)
+            self.forward = MultiStart().forward(self.problem, share=self._share)
         size = max(1, min(MAX_BATCH, count // 2, self._most - count))
         evidence = self.evidence()
         # Iterated local search uses only the ends of its own epoch.

@@ -1,4 +1,4 @@
-"""Local searches that begin with a coarse integration and end with that of the other searches.
+"""Coarse integrations of searches: their use far from an optimum, and their errors near it.
 
 Far from an optimum residuals are large, and the gain of a step is far above the errors of a coarse
 integration. On the published models of Brannmark et al., Elowitz and Leibler, and Fujita et al. as
@@ -16,9 +16,28 @@ from odefit.methods.estimate import Start, Status
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
 from odefit.simulation import ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 COARSER = 100.0
 """Ratio of the implicit engines' tolerance at the beginning of a search to the later one."""
+
+MAX_INTEGRATION_ERROR = 1e-4  # relative residuals that may be integration errors
+
+INACCURATE = 1.01
+"""Ratio of an end's cost at full accuracy to that of the search above which it counts as changed
+by integration errors."""
+
+FINER = 0.01  # ratio of the tolerances of the search after and before that was seen
+
+SHARPENING = SingleShooting(evaluations=100, tolerance=1e-8, step=1e-9, patience=20)
+"""The search at full accuracy that shows whether they are."""
+
+SHARPENED = 0.99  # ratio of costs after and before, both at full accuracy, up to which they were
+
+
+def is_inaccurate(accurate: ForwardMap, end: Start) -> bool:
+    """Return whether integration errors of the search have changed the cost of an end."""
+    return accurate.cost(end.vector, UNDECIDED) > INACCURATE * end.cost
 
 
 def coarse(forward: ForwardMap) -> ForwardMap:

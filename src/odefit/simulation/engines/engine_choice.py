@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from odefit.simulation.engines.engine import Solved
+
+TRIAL = 20
+"""One of so many integrations is repeated by the other engine."""
+
+LATER_TRIALS = 100
+"""The number :data:`TRIAL` if the last trial has changed nothing: stiffness seldom appears or
+disappears during a search."""
 
 
 @dataclass(frozen=True)
@@ -11,35 +21,29 @@ class EngineChoice:
     """The stiffness of a problem, as far as integrations have shown it.
 
     Every integration takes a choice and returns one. A search that passes the choice of one
-    evaluation to the next first tries the engine used last. Without the choice, both engines are
-    compared at each evaluation, and the values are the same.
+    evaluation to the next uses the engine that is expected to be faster. Without the choice, the
+    explicit engine is tried first at each evaluation.
     """
 
-    stiff: bool = False  # whether the implicit engine has needed less work than the Taylor method
+    stiff: bool = False  # whether the implicit engine is expected to be faster
     # Steps that the Taylor method may take for a segment before the implicit engine is tried; None
     # for the work of a usual integration by the implicit engine.
     taylor_steps: int | None = None
-    # Integrations by the implicit engine since the Taylor method was last tried; the number begins
-    # below zero if the next trial is delayed.
-    since: int = 0
-    # Number of the last consecutive integrations that were more work for the Taylor method than
-    # usual for the implicit engine, while the problem is not known to be stiff.
-    costly: int = field(default=0, repr=False)
+    # Steps that the explicit engine took or would have taken in the last integration, and those of
+    # the implicit one for each of them, at the tolerances of statistics; zero if not known.
+    explicit: float = field(default=0.0, repr=False)
+    ratio: float = field(default=0.0, repr=False)
+    # One of so many integrations is repeated by the other engine.
+    rare: int = field(default=TRIAL, repr=False)
 
+
+Integrated = tuple[Solved, EngineChoice]
+"""The outcome of an integration, and the choice of an engine for the next one."""
 
 UNDECIDED = EngineChoice()  # the choice of an engine before anything has been integrated
 
 LAST_SERVED = EngineChoice()
 """The default choice of callers: this object stands for the engine used last."""
-
-
-def after_taylor(choice: EngineChoice, cheap: bool, patience: int) -> EngineChoice:
-    """Return the choice after an integration by the Taylor method, which was cheap or not."""
-    if cheap:
-        return replace(choice, costly=0) if choice.costly else choice
-    if choice.costly + 1 < patience:
-        return replace(choice, costly=choice.costly + 1)
-    return EngineChoice(stiff=True)
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,11 @@ def choices_of(choice: EngineChoice, count: int) -> Sequence[EngineChoice] | Non
 
 def plain(choice: EngineChoice) -> EngineChoice:
     """Return a choice without those of the units."""
-    return EngineChoice(choice.stiff, choice.taylor_steps, choice.since, choice.costly)
+    return EngineChoice(**_own(choice))
+
+
+def _own(choice: EngineChoice) -> dict[str, Any]:
+    return {entry.name: getattr(choice, entry.name) for entry in fields(EngineChoice)}
 
 
 def together(before: EngineChoice, units: Sequence[EngineChoice]) -> EngineChoice:
@@ -73,4 +81,4 @@ def together(before: EngineChoice, units: Sequence[EngineChoice]) -> EngineChoic
         return before
     most = 2 * sum(choice.stiff for choice in choices) > len(choices)
     typical = next(choice for choice in choices if choice.stiff == most)
-    return UnitChoices(typical.stiff, typical.taylor_steps, typical.since, typical.costly, choices)
+    return UnitChoices(**_own(typical), units=choices)

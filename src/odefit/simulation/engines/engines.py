@@ -3,18 +3,20 @@
 An explicit method of high order is faster than an implicit multistep method until the problem is
 stiff; then its steps shrink without end. It is odefit's Runge-Kutta method, or heyoka's Taylor
 method where heyoka is installed. When it has taken as long as a usual implicit integration, the
-implicit engine computes the same segment, and the faster engine goes first from then on. Times are
-predicted (:mod:`odefit.simulation.engines.steps`). Every integration takes and returns the
+implicit engine computes the same segment. Some integrations are repeated by the other engine, and
+the one that is expected to be faster goes first from then on. Times are predicted
+(:mod:`odefit.simulation.engines.comparison`). Every integration takes and returns the
 knowledge of the stiffness, as a value: :class:`EngineChoice`. It depends on its arguments alone,
 never on the clock, so that results are the same on any machine.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
+from odefit.simulation.engines.comparison import ACCURATE_MARGIN, MARGIN, Comparison
 from odefit.simulation.engines.cut_off import NANOSECONDS, REASON, count_work, cut_off
 from odefit.simulation.engines.engine import (
     LOST_DIGITS,
@@ -29,11 +31,14 @@ from odefit.simulation.engines.engine import (
     SegmentSolution,
     Solved,
     Values,
-    at_one_end,
     either,
     smallest_share,
 )
-from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice, after_taylor
+from odefit.simulation.engines.engine_choice import (
+    UNDECIDED,
+    EngineChoice,
+    Integrated,
+)
 from odefit.simulation.engines.linear.closed_form import ClosedForm
 from odefit.simulation.engines.linear.forms import LinearForms
 from odefit.simulation.engines.making import EngineTask
@@ -44,32 +49,29 @@ from odefit.simulation.engines.registry import (
     EXPLICIT,
     TAYLOR,
     EngineName,
-    EngineRow,
     explicit_engine,
     import_problem,
     missing_engines,
-    missing_package,
     require_engine,
     stiff_engine,
 )
 from odefit.simulation.engines.segments import Segment
 from odefit.simulation.engines.steps import (
+    EXPLICIT_SHARE,
     IMPLICIT_TOLERANCE,
-    LATER_TRIALS,
     MAX_TAYLOR_STEPS,
     OPERATIONS_ALONE,
     OUTPUTS_ALONE,
-    TAYLOR_MARGIN,
-    TAYLOR_TRIAL,
     StepCosts,
-    usual_steps,
 )
+from odefit.simulation.engines.switch import Switch
 
 if TYPE_CHECKING:
     from odefit.simulation.engines.narrow_features import NarrowFeatures
 
-Integrated = tuple[Solved, EngineChoice]
-"""The outcome of an integration, and the choice of an engine for the next one."""
+
+Way = tuple[EngineName | None, Switch | None]
+"""The only engine for an integration, or the switch between two."""
 
 
 class Engines:
@@ -106,8 +108,14 @@ class Engines:
         self._finest = setting == "auto" and self.implicit_tolerance < IMPLICIT_TOLERANCE
         if self._finest:
             self.tolerances[EXPLICIT.name] = EXPLICIT.finest
+        elif setting == "auto" and self._searching:
+            searched = max(EXPLICIT_SHARE * self.implicit_tolerance, EXPLICIT.tolerance)
+            self.tolerances[EXPLICIT.name] = searched
         self._engines: dict[tuple[EngineName, SensitivityPattern, object], Engine] = {}
         self._step_costs: dict[int, StepCosts] = {}
+        self._ways: dict[
+            tuple[SensitivityPattern, int], tuple[EngineName | None, Switch | None]
+        ] = {}
         self._batch_integrators: dict[SensitivityPattern, BatchIntegrator] = {}
         self._watched: dict[VectorField, NarrowFeatures | None] = {}
         self._linear = LinearForms(allowed=setting == "auto")
@@ -169,7 +177,9 @@ class Engines:
 
         `outputs` is the number of output times.
         """
-        if self.first(field, choice) != TAYLOR.name or outputs >= OUTPUTS_ALONE:
+        if outputs >= OUTPUTS_ALONE or (choice.stiff and self.setting == "auto"):
+            return True
+        if self.first(field, choice) != TAYLOR.name:
             return True
         return self._costs(field, directions).operations >= OPERATIONS_ALONE
 
@@ -206,11 +216,11 @@ class Engines:
         """
         if cut_off().reached:
             return EngineFailure(segment.start, REASON), choice
-        only = self._only(field)
         problem = Integration(field, pattern, segment, initial)
+        only, switch = self._way(problem)
         if (stepped := self._linear.step_by_step(problem)) is not None:
             return stepped, choice
-        at_once = repeated or choice.stiff or self._finest or self._linear.pay(problem)
+        at_once = repeated or self._finest or self._linear.pay(problem)
         if at_once and (closed := self._linear.solution(problem)) is not None:
             return closed, choice
         features = self._features(field)
@@ -220,18 +230,16 @@ class Engines:
             problem = Integration(field, pattern, segment, initial)
         if only is not None:
             return self._by(only, problem), choice
-        explicit = explicit_engine()
-        if explicit is None or self._costs(field, pattern.directions).too_large_for_taylor:
+        if switch is None:
             return self._implicit(problem), EngineChoice(stiff=True)
-        first = self._implicit_first if choice.stiff else self._explicit_first
-        if explicit is not TAYLOR:
-            return first(explicit, problem, choice)
+        if switch.explicit != TAYLOR.name:
+            return switch.integrate(problem, choice)
         flat = features is not None and features.acts(initial.scalars)
         unseen = smallest_share(initial.states, 0.0) < UNSEEN
         fine = self.needed.digits < self.tolerances[TAYLOR.name]
         if fine or (self._searching and (flat or unseen)):  # which need less accuracy
             return self._watched_first(problem, choice)
-        return first(explicit, problem, choice)
+        return switch.integrate(problem, choice)
 
     def _watched_first(self, problem: Integration, choice: EngineChoice) -> Integrated:
         """Integrate a problem whose defects need checks, which the implicit engine has compiled."""
@@ -241,68 +249,37 @@ class Engines:
         taylor = self._by(TAYLOR.name, problem, choice.taylor_steps or MAX_TAYLOR_STEPS // 10)
         return either(taylor, implicit), choice
 
-    def _implicit_first(
-        self, explicit: EngineRow, problem: Integration, choice: EngineChoice
-    ) -> Integrated:
-        """Integrate a problem that was stiff so far; perhaps try the explicit engine."""
-        implicit = self._implicit(problem)
-        if isinstance(implicit, SegmentSolution) and choice.since + 1 < TAYLOR_TRIAL:
-            return implicit, EngineChoice(True, choice.taylor_steps, choice.since + 1)
-        if isinstance(implicit, EngineFailure) and self._suffices(implicit):
-            return implicit, choice
-        costs = self._costs(problem.field, problem.pattern.directions)
-        outputs = len(problem.segment.times)
-        if isinstance(implicit, EngineFailure):
-            allowed = costs.explicit_steps(explicit.name, usual_steps(outputs), outputs)
-            allowed = choice.taylor_steps or allowed
-            return either(self._by(explicit.name, problem, allowed), implicit), choice
-        allowed = costs.explicit_steps(explicit.name, implicit.steps, outputs)
-        if isinstance(self._by(explicit.name, problem, allowed), SegmentSolution):
-            return implicit, EngineChoice()
-        return implicit, EngineChoice(stiff=True, since=TAYLOR_TRIAL - LATER_TRIALS)
+    def _way(self, problem: Integration) -> Way:
+        """Return the only engine for a problem, or the switch between two.
 
-    def _explicit_first(
-        self, explicit: EngineRow, problem: Integration, choice: EngineChoice
-    ) -> Integrated:
-        """Integrate a problem not known to be stiff; try the implicit engine if it may be."""
-        costs, name = self._costs(problem.field, problem.pattern.directions), explicit.name
-        outputs = len(problem.segment.times)
-        allowed = costs.explicit_steps(name, usual_steps(outputs), outputs)
-        allowed = choice.taylor_steps or allowed
-        first = self._by(name, problem, allowed)
-        if isinstance(first, SegmentSolution):
-            usual = usual_steps(outputs, self.implicit_tolerance)
-            most = max(costs.explicit_steps(name, usual, outputs), choice.taylor_steps or 0)
-            return first, after_taylor(choice, first.steps <= most, explicit.patience)
-        if not first.out_of_steps and first.steps > 0:
-            return first, choice  # a blow-up, which takes the other engine longer
-        if import_problem("casadi"):
-            last = self._by(name, problem)
-            if isinstance(last, EngineFailure) and last.out_of_steps:
-                without = "and without an implicit integrator stiff equations cannot be integrated"
-                reason = f"{last.reason}, {without}: {missing_package('casadi')}"
-                last = replace(last, reason=reason)
-            return last, choice
-        second = self._implicit(problem)
-        if not first.out_of_steps:
-            # A singular start that is a problem only for series: x^n at x = 0.
-            return either(second, first), choice
-        needed = first.steps + first.steps_ahead
-        if (
-            isinstance(second, SegmentSolution)
-            and costs.explicit_steps(name, second.steps, outputs) < needed
-        ):
-            return second, EngineChoice(stiff=True)
-        if allowed >= MAX_TAYLOR_STEPS or first.steps_ahead > MAX_TAYLOR_STEPS:
-            return either(second, first), choice
-        if isinstance(second, EngineFailure) and self._suffices(second):
-            return second, EngineChoice(stiff=True)
-        if at_one_end(problem.segment.start, first, second):
-            return second, choice
-        # The segment is long rather than stiff.
-        steps = int(min(MAX_TAYLOR_STEPS, TAYLOR_MARGIN * needed))
-        longer = self._by(name, problem, steps)
-        return either(longer, second), EngineChoice(taylor_steps=steps)
+        Both are None if the implicit engine integrates it: others would take long to compile.
+        """
+        field, pattern, outputs = problem.field, problem.pattern, len(problem.segment.times)
+        key = pattern, outputs
+        if key not in self._ways:
+            only, costs = self._only(field), self._costs(field, pattern.directions)
+            explicit = None if only or costs.too_large_for_taylor else explicit_engine()
+            switch = None
+            if explicit is not None:
+                comparison = Comparison.of(
+                    costs,
+                    explicit.name,
+                    outputs,
+                    explicit_share=explicit.tolerance / self.tolerances[explicit.name],
+                    implicit_share=IMPLICIT_TOLERANCE / self.implicit_tolerance,
+                    margin=MARGIN if self._searching else ACCURATE_MARGIN,
+                    closed=self._linear.time(problem),
+                )
+                switch = Switch(
+                    explicit=explicit.name,
+                    implicit=partial(self.implicit_name, field),
+                    comparison=comparison,
+                    by=self._by,
+                    closed=self._linear.solution,
+                    suffices=self._suffices,
+                )
+            self._ways[key] = only, switch
+        return self._ways[key]
 
     def _by(self, name: EngineName, problem: Integration, steps: int | None = None) -> Solved:
         """Integrate by one engine, in a number of steps; None for its usual limit."""

@@ -22,7 +22,6 @@ from odefit.simulation.engines.engine import BatchIntegrator, Engine
 from odefit.simulation.engines.making import EngineTask
 from odefit.simulation.engines.segments import Segment
 from odefit.simulation.engines.steps import (
-    COSTLY_TAYLOR,
     IMPLICIT_TOLERANCE,
     MAX_TAYLOR_STEPS,
     cvodes_steps,
@@ -88,9 +87,6 @@ class EngineRow:
     finest: float  # the smallest relative tolerance that it accepts
     # Returns the steps that it gets for a segment, given the user's limit.
     most_steps: Callable[[Segment, int | None], int]
-    # Number of consecutive integrations that may be more work than an implicit one before that is
-    # tried.
-    patience: int = 0
 
     # Its roles.
     automatic: bool = False  # "auto" chooses it
@@ -142,7 +138,6 @@ _ROWS = (
         adjustable=False,
         finest=EXPLICIT_TOLERANCE,
         most_steps=lambda segment, limit: MAX_TAYLOR_STEPS,
-        patience=COSTLY_TAYLOR,
         automatic=True,
         rescues=True,
         install_elsewhere="pip has it only for Linux, conda for other systems: 'conda install -c "
@@ -158,7 +153,6 @@ _ROWS = (
         tolerance=EXPLICIT_TOLERANCE,
         finest=FINEST_EXPLICIT,
         most_steps=lambda segment, limit: MAX_TAYLOR_STEPS,
-        patience=COSTLY_TAYLOR,
         automatic=True,
     ),
     EngineRow(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from odefit.expressions.expressions import Expression
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.segments import Segment
 
@@ -14,6 +15,12 @@ USUAL_IMPLICIT_STEPS = 1_000
 """Steps of a usual integration by the implicit engine, at its default tolerance."""
 
 STEP_ORDER = 6  # order of the local error in the length of a step of the implicit engine
+EXPLICIT_ORDER = 8  # the same of the explicit engine
+
+EXPLICIT_SHARE = 1e-4
+"""Tolerance of the explicit engine in searches, relative to that of the implicit one. It takes half
+the steps that it takes for statistics. A digit costs little: with 0.1 oscillators had errors of one
+per cent, so that right models did not fit."""
 
 USUAL_STEPS_PER_OUTPUT = 5
 """Steps of a usual integration by the implicit engine between two outputs, if these are many.
@@ -26,17 +33,6 @@ MAX_TAYLOR_STEPS = 100_000
 
 TAYLOR_MARGIN = 4
 """Factor from the steps that were needed to the limit of the Taylor method for the next segment."""
-
-COSTLY_TAYLOR = 5
-"""Number of consecutive integrations by the Taylor method, each more work than a usual one by the
-implicit engine, after which the latter is tried: its construction takes 0.1 s."""
-
-TAYLOR_TRIAL = 20
-"""Number of integrations by the implicit engine before another trial of the Taylor method."""
-
-LATER_TRIALS = 100
-"""Number of integrations by the implicit engine before another trial of the Taylor method if the
-last one failed: stiffness seldom disappears during a search."""
 
 IMPLICIT_STEPS = 100_000  # limit of steps of odefit's implicit engine for a segment
 STEPS_FOR_OUTPUT = 20  # additional steps for each output, if the limit is given
@@ -58,14 +54,9 @@ time.
 """
 
 
-def usual_steps(outputs: int, tolerance: float = IMPLICIT_TOLERANCE) -> int:
-    """Return the steps of a usual implicit integration with so many output times.
-
-    A tolerance that is coarser than the default saves steps, and a finer one does not count.
-    """
-    steps = max(USUAL_IMPLICIT_STEPS, USUAL_STEPS_PER_OUTPUT * outputs)
-    shorter: float = (IMPLICIT_TOLERANCE / tolerance) ** (1 / STEP_ORDER)
-    return round(steps * min(shorter, 1.0))
+def usual_steps(outputs: int) -> int:
+    """Return the steps of a usual implicit integration with so many output times."""
+    return max(USUAL_IMPLICIT_STEPS, USUAL_STEPS_PER_OUTPUT * outputs)
 
 
 def implicit_steps(segment: Segment, limit: int | None) -> int:
@@ -119,6 +110,8 @@ FUNCTION = 30.0
 """Time that the implicit engine takes in a step for a function such as sin with its derivative,
 in ns: right-hand sides and Jacobian. Sums of 1,000 sines took 22 to 45."""
 
+OF_POWER = 2  # functions that a power takes whose exponent is not a number: exp and log
+
 EXPLICIT_STAGES = 12  # stages of a step of the explicit engine; a function takes that time in each
 
 MAX_TAYLOR_OPERATIONS = 10_000
@@ -130,6 +123,19 @@ Compilation would take a second, which the implicit engine does not need.
 ADJOINT_STEP = 2.5  # time of a step forwards and back, relative to a step forwards
 
 MIN_TAYLOR_STEPS = 25  # steps that the Taylor method may always take
+
+
+def _functions(expression: Expression) -> int:
+    """Return the number of functions in an expression, such as sin, and of those in powers."""
+    count, before = 0, ""
+    for instruction in expression.program:
+        if instruction.kind == "call":
+            count += 1
+        elif instruction.text == "^" and before != "number":
+            count += OF_POWER
+        if instruction.kind != "negate":
+            before = instruction.kind
+    return count
 
 
 @dataclass(frozen=True)
@@ -150,7 +156,7 @@ class StepCosts:
         model = field.model
         expressions = (*model.ode.values(), *model.algebraic.values())
         rhs = sum(i.kind not in ("name", "number") for e in expressions for i in e.program)
-        functions = sum(i.kind == "call" for e in expressions for i in e.program)
+        functions = sum(_functions(e) for e in expressions)
         states = set(field.states)
         direct = {name: e.names & states for name, e in model.algebraic.items()}
         nonzeros = sum(
@@ -174,18 +180,9 @@ class StepCosts:
         return times.integration + times.output * outputs * (self.values + PER_OUTPUT)
 
     def work_of_step(self, engine: str) -> float:
-        """Return the time of a step of an engine in ns, including its functions.
-
-        Limits of work count these; the choice between engines does not, as functions slow both.
-        """
+        """Return the time of a step of an engine in ns, including its functions."""
         stages = {"heyoka": 0, "runge-kutta": EXPLICIT_STAGES}.get(engine, 1)
         return self.of_step(engine) + FUNCTION * stages * self.functions
-
-    def explicit_steps(self, engine: str, implicit_steps: int, outputs: int) -> int:
-        """Return the steps of an explicit engine in the time of an implicit integration."""
-        time = implicit_steps * self.of_step("bdf") + self.beside_steps("bdf", outputs)
-        time -= self.beside_steps(engine, outputs)
-        return max(int(time / self.of_step(engine)), MIN_TAYLOR_STEPS)
 
     def adjoint_pays(self, alone: StepCosts, outputs: int) -> bool:
         """Return whether an adjoint is less work than the fewest explicit steps with directions.

@@ -17,8 +17,7 @@ import numpy as np
 from odefit.common.arrays import Array, IntArray
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.engine import EngineFailure, SegmentSolution, Values
-from odefit.simulation.engines.engine_choice import EngineChoice
-from odefit.simulation.engines.engines import Integrated
+from odefit.simulation.engines.engine_choice import EngineChoice, Integrated
 from odefit.simulation.engines.segments import Segment
 from odefit.simulation.events.roots import (
     NOISE,

@@ -23,8 +23,8 @@ from odefit.common.arrays import Array
 from odefit.expressions.expressions import Expression
 from odefit.problem.vector_field import VectorField
 from odefit.simulation.engines.engine import EngineFailure, SegmentSolution, Values
-from odefit.simulation.engines.engine_choice import EngineChoice
-from odefit.simulation.engines.engines import Engines, Integrated
+from odefit.simulation.engines.engine_choice import EngineChoice, Integrated
+from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.segments import Segment, part_of
 from odefit.simulation.propagation.edges import (
     Argument,

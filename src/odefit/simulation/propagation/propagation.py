@@ -21,8 +21,8 @@ from odefit.simulation.engines.engine import (
     EngineFailure,
     Values,
 )
-from odefit.simulation.engines.engine_choice import EngineChoice
-from odefit.simulation.engines.engines import Engines, Integrated
+from odefit.simulation.engines.engine_choice import EngineChoice, Integrated
+from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.linear.closed_form import ClosedForm
 from odefit.simulation.engines.passages import Passing
 from odefit.simulation.engines.segments import (

@@ -162,6 +162,8 @@ class ConditionsMap:
             if 0 not in known:
                 known[0] = _integrate(first, vector, alike, trunks, True)
             choices = [known[0].after] * self._choices
+            if isinstance(first.part, SharedMap):  # whose trunk is integrated already
+                choices[first.trunk_choice] = alike[first.trunk_choice]
         elif self.elsewhere is None:
             known |= self._batched(range(self.units), vector, choices)
         begun, after = len(known), list(choices)

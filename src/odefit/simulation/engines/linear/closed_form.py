@@ -58,6 +58,11 @@ TERMS = 13  # terms of these series: the first one left out is below rounding
 Complex = Any  # real if all eigenvalues are, else complex
 
 
+def time_of(outputs: int) -> float:
+    """Return the time of a solution with so many output times, in ns."""
+    return BEGINNING + OUTPUT * outputs
+
+
 class ClosedForm:
     """Linear equations with one structure of sensitivities."""
 
@@ -82,7 +87,7 @@ class ClosedForm:
         vectors, times = self.eigenvectors(initial), segment.times - segment.start
         if vectors is None or not vectors.can_reach(float(times[-1])):
             return None
-        count_work((BEGINNING + OUTPUT * len(times)) / NANOSECONDS)
+        count_work(time_of(len(times)) / NANOSECONDS)
         states = np.empty((len(times), len(initial.states)))
         sensitivities = np.empty((len(times), *initial.sensitivities.shape))
         with np.errstate(all="ignore"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from odefit.expressions.algebras import NUMPY
 from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.engine import Integration, SegmentSolution
-from odefit.simulation.engines.linear.closed_form import MOST_STATES, ClosedForm
+from odefit.simulation.engines.linear.closed_form import MOST_STATES, ClosedForm, time_of
 from odefit.simulation.engines.registry import TAYLOR, import_problem
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class LinearForms:
 
     def __init__(self, *, allowed: bool) -> None:
         self._allowed = allowed
+        self._linear: dict[VectorField, bool] = {}
         self._closed: dict[Key, ClosedForm | None] = {}
         self._recursions: dict[Key, Recursion | None] = {}
 
@@ -65,10 +67,17 @@ class LinearForms:
         """Return the closed form of a field; None if its equations have no closed form."""
         key = field, pattern
         if key not in self._closed:
-            few = len(field.states) <= MOST_STATES and not field.inputs
-            equations = self._equations(field) if few else None
+            equations = self._equations(field) if self._may_be_closed(field) else None
             self._closed[key] = None if equations is None else ClosedForm(equations, pattern)
         return self._closed[key]
+
+    def _may_be_closed(self, field: VectorField) -> bool:
+        """Return whether equations seem to have a closed form, which is not made yet."""
+        if field not in self._linear:
+            few = len(field.states) <= MOST_STATES and not field.inputs
+            possible = few and self._allowed and not import_problem("casadi")
+            self._linear[field] = possible and seem_linear(field)
+        return self._linear[field]
 
     def pay(self, problem: Integration) -> bool:
         """Return whether a solution with many outputs takes explicit methods longer."""
@@ -81,6 +90,11 @@ class LinearForms:
         span = float(problem.segment.times[-1]) - problem.segment.start
         fast = float(np.abs(vectors.values).max()) * span
         return bool(TAYLOR.problem) or fast > max(FAST, SHARE * len(problem.segment.times))
+
+    def time(self, problem: Integration) -> float:
+        """Return the time of a solution in closed form, in ns; infinite without such a form."""
+        may_be = self._may_be_closed(problem.field)
+        return time_of(len(problem.segment.times)) if may_be else math.inf
 
     def solution(self, problem: Integration) -> SegmentSolution | None:
         """Return the solution of a segment; None if another engine has to integrate it."""
@@ -121,9 +135,9 @@ class LinearForms:
 
 
 def seem_linear(field: VectorField) -> bool:
-    """Return whether equations without inputs are linear in the states at random points.
+    """Return whether equations without inputs seem linear in the states, at all times alike.
 
-    This needs a few evaluations, whereas the coefficients need CasADi.
+    This needs a few evaluations at random points, whereas the coefficients need CasADi.
     """
     if field.algebraic or not field.smooth:
         return False
@@ -131,10 +145,12 @@ def seem_linear(field: VectorField) -> bool:
     scalars = dict(zip(field.scalars, rng.uniform(0.5, 2.0, len(field.scalars)), strict=True))
     x, y = rng.uniform(0.5, 2.0, (2, len(field.states)))
 
-    def rates(states: Array) -> Array:
+    def rates(states: Array, time: float = 0.7) -> Array:
         values: dict[str, Any] = dict(zip(field.states, states, strict=True))
-        return np.array(field.rhs({**values, **scalars, TIME: 0.7}, NUMPY), dtype=float)
+        return np.array(field.rhs({**values, **scalars, TIME: time}, NUMPY), dtype=float)
 
     with np.errstate(all="ignore"):
         at_x, at_y, at_both, at_zero = rates(x), rates(y), rates(x + y), rates(np.zeros(len(x)))
-        return bool(np.allclose(at_both + at_zero, at_x + at_y, rtol=1e-9, atol=1e-12))
+        later = rates(x, 2.3)
+        linear = np.allclose(at_both + at_zero, at_x + at_y, rtol=1e-9, atol=1e-12)
+        return bool(linear and np.allclose(at_x, later, rtol=1e-9, atol=1e-12))
