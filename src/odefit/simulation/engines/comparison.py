@@ -71,10 +71,10 @@ class Comparison:
         explicit: str,
         outputs: int,
         *,
-        explicit_share: float,
-        implicit_share: float,
-        margin: float,
-        closed: float,
+        explicit_share: float = 1.0,
+        implicit_share: float = 1.0,
+        margin: float = MARGIN,
+        closed: float = math.inf,
     ) -> Comparison:
         """Return the comparison for the costs of some equations.
 

@@ -16,6 +16,7 @@ from odefit.common.arrays import Array
 from odefit.expressions.expressions import NON_SMOOTH, TIME, Expression
 from odefit.problem.condition import Condition
 from odefit.simulation.engines.casadi_algebra import CasadiAlgebra, column_of, symbols_of
+from odefit.simulation.engines.comparison import Comparison
 from odefit.simulation.engines.cut_off import NANOSECONDS, count_work, cut_off
 from odefit.simulation.engines.engine import Values
 from odefit.simulation.engines.engine_choice import EngineChoice
@@ -152,7 +153,8 @@ class EventWalk:
     def _steps(self, outputs: int) -> int:
         """Return the largest number of steps of a stretch, which equations need that are stiff."""
         if outputs not in self._most:
-            usual = self._costs.explicit_steps(ENGINE, usual_steps(outputs), outputs)
+            comparison = Comparison.of(self._costs, ENGINE, outputs)
+            usual = comparison.explicit_limit(usual_steps(outputs))
             self._most[outputs] = usual + int(BETWEEN / self._costs.of_step(ENGINE))
         return self._most[outputs]
 
