@@ -107,6 +107,18 @@ def test_a_loaded_result_reports_the_same(result: Result, tmp_path: Path) -> Non
     assert report_html(load_result(tmp_path / "result.json")) == report_html(result)
 
 
+@pytest.mark.parametrize("value", ["9" * 301, "-" + "1" * 4000])
+def test_a_whole_number_that_no_float_can_hold_is_refused(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    save_result(examples.alpha_pinene(), path)
+    text = path.read_text(encoding="utf-8").replace('"seed": ', f'"rank": {value}, "seed": ', 1)
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"not valid JSON: a whole number has \d+ digits; .* --json"
+    ):
+        load_result(path)
+
+
 def test_a_certificate_is_the_global_part_with_its_gap() -> None:
     bounds = Certificate(18.0, 20.0, "discretised (Radau, 20 intervals)", "No better than 18.")
     result = replace(examples.alpha_pinene(), assessment=Assessment(bounds=bounds))

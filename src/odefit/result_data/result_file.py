@@ -75,6 +75,8 @@ MAX_SIZE = 200_000_000
 MAX_KEYS, MAX_VALUES = 1_000_000, 20_000_000
 """Largest number of keys of all objects of a file, and of commas."""
 
+MAX_DIGITS = 300  # of a whole number
+
 REMEDY = (
     "the file is damaged or not a result of odefit; write it again with --json or result.save()"
 )
@@ -101,7 +103,9 @@ def read_result(path: str | Path) -> ResultData:
         if count > most:
             raise InputError(f"{path}: has {count} {entries}, and {most} are read at most")
     try:
-        data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+        data = json.loads(
+            text, parse_constant=_no_constant, parse_int=_whole, object_pairs_hook=_once
+        )
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not valid JSON: {error}; {REMEDY}") from error
     return from_mapping(data, str(path))
@@ -115,6 +119,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in content if keys.count(key) > 1)
         raise ValueError(f"the key {shown(twice)} occurs twice in one object")
     return content
+
+
+def _whole(digits: str) -> int:
+    """Return a whole number; one that no float can hold raises a ValueError."""
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a whole number has {len(digits)} digits")
+    return int(digits)
 
 
 def _no_constant(name: str) -> float:

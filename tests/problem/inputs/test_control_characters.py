@@ -44,6 +44,18 @@ def test_texts_of_a_problem_file_have_no_control_characters(
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize("place", ["message", "name", "experiment"])
+def test_texts_of_a_result_have_no_halves_of_characters(tmp_path: Path, place: str) -> None:
+    tree = json.loads(RESULT.read_text(encoding="utf-8"))
+    definition = tree["problem_definition"]
+    where = {"message": tree, "name": definition, "experiment": definition["experiment"][0]}[place]
+    where["name" if place == "experiment" else place] = "half \ud83d"
+    (tmp_path / "result.json").write_text(json.dumps(tree), encoding="utf-8")
+    with pytest.raises(odefit.InputError, match="half a character") as caught:
+        odefit.load_result(tmp_path / "result.json")
+    assert str(caught.value).isprintable()
+
+
 @pytest.mark.parametrize("place", ["message", "method", "warnings", "versions"])
 def test_texts_of_a_result_have_no_control_characters(tmp_path: Path, place: str) -> None:
     tree = json.loads(RESULT.read_text(encoding="utf-8"))

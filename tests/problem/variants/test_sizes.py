@@ -137,3 +137,10 @@ def test_a_named_initial_value_has_the_range_of_one_without_a_name() -> None:
         one = ranges(plain)[plain.keys.index(key)]
         other = ranges(named)[named.keys.index(name)]
         assert (other.low, other.high) == pytest.approx((one.low, one.high)), key
+
+
+def test_bounds_near_the_smallest_number_have_sizes() -> None:
+    model = Model(ode={"x": "-k*x"})
+    data = {"t": [0.0, 1.0, 2.0], "x": [1.0, 0.5, 0.3]}
+    problem = Problem(model, data, {"k": {"lower": 0.0, "upper": 5e-324}}, {"x": {}})
+    assert all(size.size > 0 for size in typical_sizes(problem).unknowns.values())

@@ -52,7 +52,8 @@ def prepared(experiment: Experiment, issues: Issues) -> Experiment:
     elif has_controls(name) or any(c in "[]\n\t\r" for c in name):
         issues.error(
             f"[[experiment]] name = {shown(name)}",
-            "square brackets and line breaks cannot be used in the name of an experiment",
+            "square brackets, line breaks and control characters cannot be used in the name of an "
+            "experiment",
         )
     t0 = experiment.t0
     data, time = with_times(experiment.data, experiment.time, data_place(experiment), issues)

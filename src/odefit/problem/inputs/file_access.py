@@ -201,10 +201,12 @@ def _similar(path: Path) -> str:
 
 
 CONTROL = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]|\r(?!\n)"
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    r"|\r(?!\n)"
 )
 """Control characters other than tabs and line ends, and characters that change the direction of
-text. They move the cursor, colour and overwrite a screen, and hide the content of a file."""
+text. They move the cursor, colour and overwrite a screen, and hide the content of a file. Halves of
+characters, as JSON and YAML may hold them, cannot be written to any file."""
 
 
 def has_controls(text: str) -> bool:
@@ -235,7 +237,11 @@ def refuse_controls(tree: Any, issues: Issues) -> None:
 
 def _check(place: str, text: str, issues: Issues) -> None:
     match = CONTROL.search(text)
-    if match is not None:
+    if match is not None and "\ud800" <= match[0] <= "\udfff":
+        issues.error(
+            place or "text", f"{shown(text)} has half a character, {match[0]!r}; remove it"
+        )
+    elif match is not None:
         issues.error(
             place or "text",
             f"{shown(text)} has the control character {match[0]!r}, which can change what a "

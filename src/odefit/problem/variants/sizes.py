@@ -386,7 +386,7 @@ class _Analysis:
 
 def _middle(low: float, high: float) -> float | None:
     """Return the geometric middle of bounds, or a decade below the upper if the lower is zero."""
-    if not math.isfinite(high) or high <= 0:
+    if not math.isfinite(high) or 0.1 * high <= 0:
         return None
     if low > 0:
         return math.exp(0.5 * (math.log(low) + math.log(high)))
