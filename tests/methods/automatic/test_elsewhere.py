@@ -127,6 +127,27 @@ def test_a_start_that_holds_a_lost_unknown_where_it_acts_finds_the_better_optimu
     assert free.cost == pytest.approx(5.931, abs=1e-3)
 
 
+def test_starts_from_one_end_look_once_for_the_values_at_which_an_unknown_acts() -> None:
+    forward = ForwardMap(actuator())
+    plateau = np.array([184.0, 0.72545, 0.23785])
+    search = HeldSearch(FINAL, plateau, (0,))
+    first = search.run(forward, 0, Control())
+    assert list(search.known) == [0]
+    values = search.known[0]
+    search.run(forward, 1, Control())
+    assert search.known[0] is values
+    again = HeldSearch(FINAL, plateau, (0,)).run(forward, 0, Control())
+    assert first.vector.tolist() == again.vector.tolist()
+
+
+def test_values_are_not_kept_of_a_search_that_has_to_stop() -> None:
+    control = Control()
+    control.interrupted.set()
+    search = HeldSearch(FINAL, np.array([184.0, 0.72545, 0.23785]), (0,))
+    search.run(ForwardMap(actuator()), 0, control)
+    assert not search.known
+
+
 def test_a_lost_unknown_of_one_experiment_is_first_searched_for_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

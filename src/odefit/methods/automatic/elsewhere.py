@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -73,6 +73,8 @@ class HeldSearch:
     method: SingleShooting
     end: Array
     lost: tuple[int, ...]
+    # The values at which an unknown acts, by its number; the starts have them in common.
+    known: dict[int, Array] = field(default_factory=dict)
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`, which at first holds one of them fixed.
@@ -83,29 +85,43 @@ class HeldSearch:
         k, number = self.lost[index % len(self.lost)], index // len(self.lost)
         block = block_with(forward, k, self.end)
         if block is None:
-            result = self._held(forward, self.end, k, number, index, control)
+            result = self._held(forward, self.end, (k, k), number, index, control)
         else:
             place = int(np.flatnonzero(block.places == k)[0])
             end = self.end[block.places]
-            result = self._held(block.forward, end, place, number, index, control)
+            result = self._held(block.forward, end, (place, k), number, index, control)
             result = None if result is None else _as_all(result, self.end, block)
         if result is None:
             return WideSearch(self.method).run(forward, index, control)
         return result if block is None else _gone_on(result, self.method, forward, control)
 
     def _held(
-        self, forward: ForwardMap, end: Array, k: int, number: int, index: int, control: Control
+        self,
+        forward: ForwardMap,
+        end: Array,
+        held: tuple[int, int],
+        number: int,
+        index: int,
+        control: Control,
     ) -> Start | None:
-        """Return the end of a search that holds unknown `k` at first; None where it never acts."""
-        values = _acting(forward, end, k)
+        """Return the end of a search that holds an unknown at first; None where it never acts.
+
+        `held` has the number of the unknown in the block, and among all unknowns.
+        """
+        k, of_all = held
+        values = self.known.get(of_all)
+        if values is None:
+            values = _acting(forward, end, k)
+            if not control.should_stop():  # which would end integrations
+                self.known[of_all] = values
         if not len(values):
             return None
         point = end.copy()
         turn, far = divmod(number, 2)
         place = FAR[turn % len(FAR)] * len(values) if far else (turn + 1) * (turn + 2) // 2
         point[k] = values[int(place) % len(values)]
-        held = forward.of(with_held(forward.problem, k, point[k]))
-        begun = self.method.run(held, index, point, control)
+        without = forward.of(with_held(forward.problem, k, point[k]))
+        begun = self.method.run(without, index, point, control)
         return _gone_on(begun, self.method, forward, control)
 
 
