@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from weakref import finalize
+
+from odefit.common.arrays import Array
 from odefit.simulation.engines.bdf import integration
 from odefit.simulation.engines.bdf.adjoint import RecordedSegment
-from odefit.simulation.engines.bdf.kernel_engine import KernelEngine, PartToSolve, SolvedPart
+from odefit.simulation.engines.bdf.kernel_engine import (
+    KernelEngine,
+    PartToSolve,
+    SolvedPart,
+)
+from odefit.simulation.engines.bdf.recording import Rooms
 from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.engine import EngineFailure, SegmentSolution, Values
 from odefit.simulation.engines.segments import Segment
@@ -18,6 +27,10 @@ class BdfEngine(KernelEngine):
 
     name = "bdf"
 
+    @cached_property
+    def _rooms(self) -> Rooms:
+        return Rooms(len(self._order))
+
     def recorded(
         self, segment: Segment, initial: Values, max_steps: int
     ) -> tuple[SegmentSolution, RecordedSegment] | EngineFailure:
@@ -26,10 +39,28 @@ class BdfEngine(KernelEngine):
         if isinstance(solved, EngineFailure):
             return solved
         solution, parts = solved
-        return solution, RecordedSegment(self._compiled, len(initial.scalars), parts)
+        adjoint = RecordedSegment(self._compiled, len(initial.scalars), parts)
+        finalize(adjoint, self._rooms.give_back, [part.record for part in parts])
+        return solution, adjoint
 
     def _solve(self, part: PartToSolve) -> SolvedPart:
-        solved = integration.integrate(
+        record = self._rooms.take() if part.recording else self._rooms.none
+        sizes = part.sizes.copy()
+        solved = self._steps(part, record)
+        if part.recording and solved.steps > len(record):
+            self._rooms.give_back([record])
+            record = self._rooms.take(solved.steps)
+            part.sizes[:] = sizes
+            solved = self._steps(part, record)
+        if not part.recording:
+            return solved
+        if solved.status != integration.FINISHED:
+            self._rooms.give_back([record])
+        return solved._replace(record=record[: solved.steps])
+
+    def _steps(self, part: PartToSolve, record: Array) -> SolvedPart:
+        """Integrate a part, and write as many steps as there is room for into a record."""
+        status, time, steps, step = integration.integrate(
             self._equations,
             part.start,
             part.times,
@@ -47,8 +78,8 @@ class BdfEngine(KernelEngine):
             part.watching,
             part.max_steps,
             cut_off().flag,
-            part.recording,
+            record,
             part.out,
             part.out_sensitivities,
         )
-        return SolvedPart(*solved)
+        return SolvedPart(status, time, steps, step, record)

@@ -24,7 +24,7 @@ from odefit.simulation.engines.bdf.differences import (
 from odefit.simulation.engines.bdf.elimination import Elimination, factorise, solve_one
 from odefit.simulation.engines.bdf.equations import Equations, ScalarTerms
 from odefit.simulation.engines.bdf.evaluation import evaluate, registers
-from odefit.simulation.engines.bdf.recording import accept_step, empty_record, with_step
+from odefit.simulation.engines.bdf.recording import accept_step, record_step
 from odefit.simulation.engines.bdf.sensitivities import (
     first_difference,
     largest_norm,
@@ -133,10 +133,10 @@ def integrate(
     watching: bool,
     max_steps: int,
     ended: Flag,
-    recording: bool,
+    record: Array,
     out: Array,
     out_sensitivities: Array,
-) -> tuple[int, float, int, float, Array]:
+) -> tuple[int, float, int, float]:
     """Integrate from `start` through `times`.
 
     Time is counted from `start`: steps may be far shorter than the spacing of numbers there.
@@ -150,8 +150,8 @@ def integrate(
     control to sensitivities, and `watching` checks defects within the steps. Another thread sets
     the number `ended` to stop the integration. States and sensitivities at the times are written to
     `out`, shape (k, n), and `out_sensitivities`, shape (tiles, k, n * w). Returns the kind of end,
-    its time (counted from `start`), the number of steps (including failed ones), the length of the
-    last step, and a record of the steps. The record is empty unless requested, see
+    its time (counted from `start`), the number of steps (including failed ones), and the length of
+    the last step. The steps are written to `record`, as far as it has room for them, see
     :mod:`odefit.simulation.engines.bdf.recording`.
     """
     e, entries = eq.elimination, eq.entries
@@ -213,7 +213,6 @@ def integrate(
     for i in range(n):
         atol[i] = absolute * sizes[i]
         weights[i] = 1.0 / (atol[i] + rtol * abs(states[i]))
-    record = empty_record(recording, n)
     watched = eq.watched.outputs.shape[0] if watching else 0
     w_watched = registers(eq.watched)
     before = np.empty(watched)
@@ -228,7 +227,7 @@ def integrate(
         evaluate(eq.watched, x, w_watched, before)
     h = first_step(eq.rhs, start, end, x, w, correction, weights)
     if h == 0.0:
-        return UNDEFINED, t, 0, 0.0, record
+        return UNDEFINED, t, 0, 0.0
     for i in range(n):
         d[0, i] = states[i]
         d[1, i] = h * correction[i]
@@ -251,11 +250,11 @@ def integrate(
     factor = 1.0  # by which the step length changes
     while True:
         if tried >= max_steps:
-            return TOO_MANY_STEPS, t, tried, h, record
+            return TOO_MANY_STEPS, t, tried, h
         if ended[0] != 0:
-            return CUT_OFF, t, tried, h, record
+            return CUT_OFF, t, tried, h
         if h < 1e-15 * abs(t) or h < 1e-25 * end:
-            return TOO_STEEP if rejected else NO_CONVERGENCE, t, tried, h, record
+            return TOO_STEEP if rejected else NO_CONVERGENCE, t, tried, h
         if t + 1.0001 * factor * h >= end and t + factor * h != end:
             factor = (end - t) / h
         change = factor
@@ -268,8 +267,7 @@ def integrate(
         new_t = t + h
         if new_t > end or end - new_t < 1e-12 * h:
             new_t = end
-        if recording:
-            record = with_step(record, tried - 1, order, change, h, t, new_t)
+        record_step(record, tried - 1, order, change, h, t, new_t)
         c = h / ALPHA[order]
         absolute_tolerances(absolute, sizes, c, noise, diagonal, atol)
         combine_twice(d, extrapolation, implicit, order, predicted, psi)
@@ -387,8 +385,7 @@ def integrate(
                 factor = min(factor, 0.2)
             continue
         rejected = 0
-        if recording:
-            accept_step(record, tried - 1, x)
+        accept_step(record, tried - 1, x)
         age += 1
         t = new_t
         for i in range(n):
@@ -409,7 +406,7 @@ def integrate(
                 combine(ds[tile], shares, 0, out_sensitivities[tile, row])
             row += 1
             if row == times.shape[0]:
-                return FINISHED, t, tried, h, record[: tried if recording else 0]
+                return FINISHED, t, tried, h
         waiting -= 1
         if waiting <= 0:
             counting = ds if controlled else ds[:0]
