@@ -49,6 +49,7 @@ from evidence.endings.hostile_files import KERNELS, KINDS, MOST_BYTES, MOST_SECO
 from evidence.endings.hostile_tables import counted
 from evidence.running.campaign import Option, Record, Task
 from evidence.running.measuring import processor
+from odefit.common.errors import InputError
 
 EACH = 2  # runs of a task, which are lost together if a campaign is stopped
 EARLY = 0.5  # seconds after the first line of ``main`` in which half of the signals come
@@ -371,25 +372,29 @@ ATTACKS: Mapping[str, tuple[Callable[[Attempt], str], Sequence[str]]] = {
 }
 
 OPTIONS = (
-    Option("runs", 40, "runs of each kind", least=1),
+    Option("runs", (40,), "runs of each kind, or as many numbers as attacks, e.g. 40,8", least=1),
     Option("seed", 38, "seed of moments and sizes"),
     Option("attacks", tuple(ATTACKS), "attacks, e.g. signals", ATTACKS),
 )
 
 
-def tasks(runs: int, seed: int, attacks: Sequence[str]) -> list[Task]:
+def tasks(runs: tuple[int, ...], seed: int, attacks: Sequence[str]) -> list[Task]:
     """Return a few runs of each kind, then a few more; a larger `runs` keeps earlier results."""
+    if len(runs) not in (1, len(attacks)):
+        raise InputError(f"runs: one number or {len(attacks)}, one for each attack; got {runs}")
+    most = dict(zip(attacks, runs if len(runs) > 1 else runs * len(attacks), strict=True))
     return [
         {
-            "key": f"{attack}, {kind}, seed {seed}, runs {first} to {min(first + EACH, runs) - 1}",
+            "key": f"{attack}, {kind}, seed {seed}, runs {first} to {min(first + EACH, end) - 1}",
             "attack": attack,
             "kind": kind,
             "seed": seed,
             "first": first,
-            "runs": min(EACH, runs - first),
+            "runs": min(EACH, end - first),
         }
-        for first in range(0, runs, EACH)
-        for attack in attacks
+        for first in range(0, max(runs), EACH)
+        for attack, end in most.items()
+        if first < end
         for kind in ATTACKS[attack][1]
     ]
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+import pytest
+
+from evidence.endings.hostile import tasks
 from evidence.endings.hostile_tables import counted
 from evidence.running.campaign import Record
+from odefit.common.errors import InputError
 
 ORDER = [("kills", "fit"), ("files", "rows"), ("files", "columns")]
 
@@ -55,3 +60,16 @@ def test_runs_without_a_record_of_their_commit_are_not_given_another() -> None:
 def test_a_task_that_was_stopped_is_a_fault_without_runs() -> None:
     row = counted(ORDER, [record("kills", "fit", None)])["kinds"].to_numpy()[0]
     assert tuple(row[:4]) == ("kills", "fit", "0", "1")
+
+
+def test_each_attack_may_have_its_own_number_of_runs() -> None:
+    attacks = ("streams", "limits")
+    each = Counter((t["attack"], t["kind"], t["runs"]) for t in tasks((5, 2), 1, attacks))
+    assert each == {
+        **{("streams", kind, 2): 2 for kind in ("1", "2")},
+        **{("streams", kind, 1): 1 for kind in ("1", "2")},
+        **{("limits", kind, 2): 1 for kind in ("memory", "size of files")},
+    }
+    assert tasks((4,), 1, attacks) == tasks((4, 4), 1, attacks)
+    with pytest.raises(InputError, match="one number or 2, one for each attack"):
+        tasks((4, 4, 4), 1, attacks)
