@@ -1,6 +1,6 @@
 """Microseconds per trajectory with sensitivities by all unknowns, at the data times.
 
-Three engines in one process, taking turns:
+Four engines in one process, taking turns:
 
 odefit
     ``ForwardMap.trajectory``, and ``ForwardMap.evaluate``, which computes residuals and Jacobian
@@ -13,12 +13,15 @@ CasADi
     CVODES at reltol 1e-8: through ``ca.jacobian`` of the integrator and through its
     ``forward(m)``, as the documentation shows, and with the variational equations written out
     ("augmented"); stiff (bdf) and non-stiff (adams, functional iteration) settings.
+diffrax
+    In double precision, compiled, on the processor: the solver in forward mode, and with the
+    variational equations written out. It is left out where it is not installed.
 
-SciPy and CasADi have an advantage: they are given the size of every state on the trajectory, and
+The three have an advantage: they are given the size of every state on the trajectory, and
 their absolute tolerance is 1e-3 rtol in these units. Unknowns are counted in units of their own
 size. The table shows the error of each engine: the largest over all states and sensitivities of
-max_t |error| over max(max_t |value|, 1e-3), in these units. An engine counts as SciPy's or CasADi's
-best if it is the fastest with an error below 1e-5.
+max_t |error| over max(max_t |value|, 1e-3), in these units. An engine counts as the best
+of its package if it is the fastest with an error below 1e-5.
 
 In every repetition all engines integrate at the same new point, 5 % around the reference, several
 times over. Times are medians over repetitions; ratios are medians of the ratios within one
@@ -29,23 +32,25 @@ from __future__ import annotations
 
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import heyoka
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 import odefit
+from evidence.peers.by_diffrax import HOW, diffrax_trajectory, installed, methods
 from evidence.peers.cvodes import casadi_augmented, casadi_forward, casadi_jacobian
 from evidence.peers.variational import WRITTEN
 from evidence.running.campaign import Option, Record, Task, tasks_of
 from evidence.running.output import listed
 from evidence.speed.scaled_cases import RTOL, Case, case, scipy_jacobian, solve_ivp
 from odefit.methods.multi_start import SEARCH_TOLERANCE
+from odefit.simulation.engines.registry import import_problem
 
 Array = NDArray[np.float64]
 TIGHT = 1e-9  # odefit's relative tolerance with CVODES
@@ -204,6 +209,23 @@ def odefit_engines(c: Case) -> list[Timing]:
     ]
 
 
+def diffrax_engines(c: Case) -> list[Timing]:
+    """Return diffrax, where it is installed, by its recommended methods."""
+    found = []
+    for method in methods(stiff=c.written.stiff) if installed() else ():
+        for how in HOW:
+            began = time.perf_counter()
+            try:
+                call = diffrax_trajectory(c, how, method)
+                call(c.point)
+            except (RuntimeError, ValueError) as error:
+                report_failure(c, f"diffrax {how}, {method}", error)
+                continue
+            spent = time.perf_counter() - began
+            found.append(timing(f"diffrax {how}, {method}", call, call, c, spent))
+    return found
+
+
 def timing(
     engine: str,
     call: Callable[[Array], Any],
@@ -222,7 +244,8 @@ def timing(
 
 def measure(c: Case, repeats: int) -> list[Timing]:
     """Measure all engines on one problem in turns."""
-    engines = [*odefit_engines(c), *scipy_engines(c), *casadi_engines(c)]
+    peers = [*scipy_engines(c), *casadi_engines(c), *diffrax_engines(c)]
+    engines = [*odefit_engines(c), *peers]
     rng = np.random.default_rng(1)
     for _ in range(repeats):
         point = c.point * rng.uniform(0.95, 1.05, len(c.point))
@@ -257,7 +280,11 @@ def summary(c: Case, engines: list[Timing]) -> list[str]:
     matched = next(t for t in engines if t.engine == f"odefit trajectory{MATCHED}")
     size = f"{c.name} ({len(c.sizes)} states, {len(c.point)} unknowns, {len(c.times)} times)"
     row = [size, micro(own), micro(matched)]
-    for rival in (best(engines, "SciPy"), best(engines, "CasADi")):
+    for family in ("SciPy", "CasADi", "diffrax"):
+        if not any(t.engine.startswith(family) for t in engines):
+            row += ["", "", ""]
+            continue
+        rival = best(engines, family)
         _, _, kind = rival.engine.partition(" ")
         row += [
             f"{micro(rival)} ({kind})",
@@ -284,21 +311,28 @@ def details(c: Case, engines: list[Timing]) -> list[list[str]]:
 SUMMARY = (
     *("problem", "odefit, µs", "odefit 1e-8, µs", "SciPy, µs", "SciPy / odefit"),
     *("SciPy / odefit 1e-8", "CasADi, µs", "CasADi / odefit", "CasADi / odefit 1e-8"),
+    *("diffrax, µs", "diffrax / odefit", "diffrax / odefit 1e-8"),
 )
 DETAILS = ("problem", "engine", "µs", "over odefit", "error", "build, s")
 OPTIONS = (
     Option("repeats", 15, "points at which all engines integrate", least=1),
     Option("problems", tuple(WRITTEN), "problems, e.g. crauste-f,chain-50", WRITTEN),
+    Option("heyoka", "no", "no, as in an installation without extras, or yes", ("no", "yes")),
 )
 
 
-def tasks(problems: Sequence[str], repeats: int) -> list[Task]:
-    return tasks_of("problem", problems, repeats=repeats)
+def tasks(problems: Sequence[str], repeats: int, heyoka: str) -> list[Task]:
+    return tasks_of("problem", problems, repeats=repeats, heyoka=heyoka)
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    # build times are those of a new model
-    heyoka.llvm_state.set_diskcache_enabled(False)
+    if task["heyoka"] == "no":
+        sys.modules["heyoka"] = None  # type: ignore[assignment]
+        import_problem.cache_clear()
+    elif not import_problem("heyoka"):
+        import heyoka
+
+        heyoka.llvm_state.set_diskcache_enabled(False)  # build times are those of a new model
     c = case(task["problem"])
     engines = measure(c, task["repeats"])
     return {"rows": [summary(c, engines)], "engines": details(c, engines), "notes": c.failures}

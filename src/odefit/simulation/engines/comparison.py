@@ -34,6 +34,10 @@ have errors, and changes have a cost."""
 ACCURATE_MARGIN = 2.0
 """The ratio :data:`MARGIN` for the statistics of a fit: the explicit engine is more accurate."""
 
+AT_ONCE = 3.0
+"""Time of a first explicit integration, relative to the least of an implicit one, above which the
+latter is tried at once."""
+
 UNFINISHED = 1.5
 """Steps that an engine would have needed, relative to those of a trial that ended at its limit, if
 it cannot predict them."""
@@ -143,10 +147,10 @@ class Comparison:
 
     def tries_implicit(self, choice: EngineChoice, steps: int, initial: Values) -> bool:
         """Return whether the implicit engine repeats an explicit integration in some steps."""
-        without = min(self.explicit_time(steps), self.closed)
-        if without <= self.margin * self.implicit_time(self.fewest):
+        over_least = min(self.explicit_time(steps), self.closed) / self.implicit_time(self.fewest)
+        if over_least <= self.margin:
             return False
-        return not choice.ratio or _is_drawn(choice, initial)
+        return (over_least > AT_ONCE and not choice.ratio) or _is_drawn(choice, initial)
 
     def tries_explicit(self, choice: EngineChoice, initial: Values) -> bool:
         """Return whether the explicit engine repeats an implicit integration."""

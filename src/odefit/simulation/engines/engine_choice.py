@@ -8,6 +8,9 @@ from typing import Any
 
 from odefit.simulation.engines.engine import Solved
 
+FIRST_TRIAL = 4
+"""The number :data:`TRIAL` before both engines have integrated a problem."""
+
 TRIAL = 20
 """One of so many integrations is repeated by the other engine."""
 
@@ -34,7 +37,7 @@ class EngineChoice:
     explicit: float = field(default=0.0, repr=False)
     ratio: float = field(default=0.0, repr=False)
     # One of so many integrations is repeated by the other engine.
-    rare: int = field(default=TRIAL, repr=False)
+    rare: int = field(default=FIRST_TRIAL, repr=False)
 
 
 Integrated = tuple[Solved, EngineChoice]
