@@ -70,6 +70,10 @@ if TYPE_CHECKING:
     from odefit.simulation.engines.narrow_features import NarrowFeatures
 
 
+MOST_COMPARED = 200
+"""Number of states above which equations with many sensitivities are always integrated by the
+implicit engine: to prepare another one would take as long as many integrations."""
+
 Way = tuple[EngineName | None, Switch | None]
 """The only engine for an integration, or the switch between two."""
 
@@ -258,8 +262,10 @@ class Engines:
         key = pattern, outputs
         if key not in self._ways:
             only, costs = self._only(field), self._costs(field, pattern.directions)
-            explicit = None if only or costs.too_large_for_taylor else explicit_engine()
-            switch = None
+            explicit = None if only else explicit_engine()
+            large, switch = costs.too_large_for_taylor, None
+            if large and (explicit is TAYLOR or len(field.states) > MOST_COMPARED):
+                explicit = None
             if explicit is not None:
                 comparison = Comparison.of(
                     costs,
@@ -277,6 +283,7 @@ class Engines:
                     by=self._by,
                     closed=self._linear.solution,
                     suffices=self._suffices,
+                    large=large,
                 )
             self._ways[key] = only, switch
         return self._ways[key]

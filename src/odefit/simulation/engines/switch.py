@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from odefit.problem.vector_field import SensitivityPattern
 from odefit.simulation.engines.comparison import Comparison, needed_steps
 from odefit.simulation.engines.engine import (
     EngineFailure,
@@ -18,6 +19,8 @@ from odefit.simulation.engines.engine_choice import EngineChoice, Integrated
 from odefit.simulation.engines.registry import EngineName, import_problem, missing_package
 from odefit.simulation.engines.steps import MAX_TAYLOR_STEPS, TAYLOR_MARGIN, usual_steps
 
+STATES_ALONE = SensitivityPattern(0, frozenset())
+
 LONGER = 2
 """Time of an implicit integration, relative to the prediction for the explicit engine, after which
 a problem is long rather than stiff."""
@@ -30,7 +33,8 @@ class Switch:
     `implicit` returns the name of the implicit engine, once that is needed: this loads its
     packages. `by` integrates by one engine, in a number of steps or in as many as it usually takes.
     `closed` returns the solution in closed form, or None. `suffices` says whether a failure of the
-    implicit engine is final.
+    implicit engine is final. With `large` sensitivities, engines are first compared on the states
+    alone.
     """
 
     explicit: EngineName
@@ -39,12 +43,30 @@ class Switch:
     by: Callable[[EngineName, Integration, int | None], Solved]
     closed: Callable[[Integration], SegmentSolution | None]
     suffices: Callable[[EngineFailure], bool]
+    large: bool
 
     def integrate(self, problem: Integration, choice: EngineChoice) -> Integrated:
         """Integrate a problem by the engine that is expected to be faster, else by the other."""
+        if self.large and not choice.ratio:
+            choice = self._by_states_alone(problem, choice)
         if self.comparison.prefers_implicit(choice):
             return self._implicit_first(problem, choice)
         return self._explicit_first(problem, choice)
+
+    def _by_states_alone(self, problem: Integration, choice: EngineChoice) -> EngineChoice:
+        """Return the choice after both engines have integrated the states alone."""
+        start = problem.initial
+        initial = start._replace(
+            sensitivities=start.sensitivities[:, :0],
+            scalar_sensitivities=start.scalar_sensitivities[:, :0],
+        )
+        alone = problem._replace(pattern=STATES_ALONE, initial=initial)
+        implicit = self.by(self.implicit(), alone, None)
+        if isinstance(implicit, EngineFailure):
+            return replace(choice, stiff=True)
+        most = self.comparison.explicit_limit(implicit.steps)
+        trial = self.by(self.explicit, alone, most)
+        return self.comparison.compared(choice, needed_steps(trial), implicit.steps)
 
     def _implicit_first(self, problem: Integration, choice: EngineChoice) -> Integrated:
         """Integrate a problem that was stiff so far; perhaps try the explicit engine."""
