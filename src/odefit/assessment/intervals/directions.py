@@ -26,6 +26,8 @@ CHANGE_FACTOR = 1.3
 MAX_POWER = 3
 """Largest power or weight of an unknown in the words."""
 
+EQUAL_DIGITS = 6  # digits of relative changes: those that agree in them count as equal
+
 
 def describe_directions(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, basis: Array
@@ -79,7 +81,8 @@ def _describe(
     forward: ForwardMap, vector: Array, evaluation: Evaluation, relative: Array, sizes: Array
 ) -> Direction:
     keys = forward.problem.keys
-    order = np.argsort(-np.abs(relative), kind="stable")
+    # Rounding does not decide between equal shares, which stay in the order of the problem.
+    order = np.argsort(-np.round(np.abs(relative), EQUAL_DIGITS), kind="stable")
     involved = [int(k) for k in order if relative[k] != 0]
     names = tuple(keys[k] for k in involved)
     weights = tuple(float(relative[k]) for k in involved)

@@ -27,23 +27,24 @@ BEFORE_LOADING = 1000
 """Number of implicit steps that an integration by the Taylor method is worth before the implicit
 engine is tried, which may have to be loaded for that alone."""
 
-MARGIN = 1.25
-"""Ratio of the times of the engines above which the slower one gives way in a search. Predictions
-have errors, and changes have a cost."""
+MARGIN = 1.6
+"""Ratio of the times of the engines above which the explicit one gives way in a search. It is more
+accurate, predictions have errors, and changes have a cost."""
 
 ACCURATE_MARGIN = 2.0
-"""The ratio :data:`MARGIN` for the statistics of a fit: the explicit engine is more accurate."""
+"""The ratio :data:`MARGIN` for the statistics of a fit, and for the Taylor method, which is as
+accurate in searches as there."""
 
 AT_ONCE = 3.0
 """Time of a first explicit integration, relative to the least of an implicit one, above which the
 latter is tried at once."""
 
 UNFINISHED = 1.5
-"""Steps that an engine would have needed, relative to those of a trial that ended at its limit, if
-it cannot predict them."""
+"""Steps that an engine would have needed at least, relative to those of a trial that ended at its
+limit."""
 
-AT_MOST = 10.0
-"""Largest ratio of the steps that are predicted to those of a trial that ended at its limit."""
+HOPELESS = 10.0
+"""The ratio :data:`UNFINISHED` for a trial that failed, or cannot predict its steps."""
 
 
 ALIKE = 0.9  # ratio of numbers of steps from which on they count as the same
@@ -203,5 +204,6 @@ def needed_steps(solved: Solved) -> float:
     if not isinstance(solved, EngineFailure):
         return solved.steps
     taken = max(solved.steps, 1)
-    ahead = solved.steps_ahead if solved.out_of_steps else math.inf
-    return min(max(taken + ahead, UNFINISHED * taken), AT_MOST * taken)
+    if not solved.out_of_steps or math.isinf(solved.steps_ahead):
+        return HOPELESS * taken
+    return max(taken + solved.steps_ahead, UNFINISHED * taken)

@@ -267,13 +267,14 @@ class Engines:
             if large and (explicit is TAYLOR or len(field.states) > MOST_COMPARED):
                 explicit = None
             if explicit is not None:
+                coarse = self._searching and explicit is not TAYLOR
                 comparison = Comparison.of(
                     costs,
                     explicit.name,
                     outputs,
                     explicit_share=explicit.tolerance / self.tolerances[explicit.name],
                     implicit_share=IMPLICIT_TOLERANCE / self.implicit_tolerance,
-                    margin=MARGIN if self._searching else ACCURATE_MARGIN,
+                    margin=MARGIN if coarse else ACCURATE_MARGIN,
                     closed=self._linear.time(problem),
                 )
                 switch = Switch(
