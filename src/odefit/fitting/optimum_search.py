@@ -16,7 +16,7 @@ from odefit.common.effects import undetermined
 from odefit.fitting.places import Candidate
 from odefit.fitting.solutions import DISTANCE
 from odefit.methods.bounded_problem import with_held
-from odefit.methods.estimate import Start, Status, by_cost
+from odefit.methods.estimate import Start, Status
 from odefit.methods.local.cost_tolerance import close
 from odefit.methods.polish import Answer
 from odefit.methods.running.control import Control, interruptible
@@ -91,7 +91,7 @@ class OptimumSearch:
     @property
     def optima(self) -> tuple[Start, ...]:
         """The optima found so far, the lowest first."""
-        return tuple(sorted(self.polished, key=by_cost))
+        return tuple(sorted(self.polished, key=lambda s: (s.cost, s.index)))
 
     def from_place(self, place: Candidate, index: int) -> bool:
         """Follow a place with an expected optimum for as long as its cost stays as predicted."""

@@ -113,14 +113,6 @@ class Start:
     nodes: Nodes | None = None
 
 
-def by_cost(start: Start) -> tuple[float, int]:
-    """Return the key that sorts starts by their costs, the best first.
-
-    Of costs that differ by rounding, as along a ridge, that of the first start counts as lower.
-    """
-    return float(f"{start.cost:.12g}"), start.index
-
-
 @dataclass(frozen=True)
 class BoundStep:
     """The bounds of the objective at one time of a search.
@@ -406,4 +398,4 @@ class Estimate:
     def best(self) -> Start | None:
         """The start with the lowest cost; None if all failed."""
         usable = [s for s in self.starts if s.status is not Status.FAILED]
-        return min(usable, key=by_cost, default=None)
+        return min(usable, key=lambda s: (s.cost, s.index), default=None)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.methods.estimate import Estimate, Start, Status, by_cost
+from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.running.control import Control, interruptible
 from odefit.methods.running.remote_conditions import conditions_over_workers
@@ -193,7 +193,7 @@ def _distinct_ends(forward: ForwardMap, estimate: Estimate) -> Iterator[Start]:
     """Yield a few distinct ends, the best first."""
     usable = [s for s in estimate.starts if s.status is not Status.FAILED and len(s.vector)]
     known: list[Start] = []
-    for end in sorted(usable, key=by_cost):
+    for end in sorted(usable, key=lambda s: (s.cost, s.index)):
         if any(np.array_equal(end.vector, k.vector) for k in known):
             continue
         known.append(end)

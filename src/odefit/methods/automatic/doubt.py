@@ -19,7 +19,7 @@ from odefit.methods.automatic.route_table import (
 )
 from odefit.methods.automatic.routes import ElsewhereRoute, SearchRoute
 from odefit.methods.automatic.valleys import MAX_RISE
-from odefit.methods.estimate import Doubt, Start, by_cost
+from odefit.methods.estimate import Doubt, Start
 from odefit.methods.fit_quality.goodness import CLEARLY_GOOD, assess_goodness
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.methods.fit_quality.noise_fit import NoiseFit
@@ -89,7 +89,7 @@ class Doubts:
         all such ends, even if a better one is known. If conditions trigger events, populations
         replace all these starts, and run before any end counts.
         """
-        best, explained = min(alike, key=by_cost), fit.explained is True
+        best, explained = min(alike, key=lambda s: (s.cost, s.index)), fit.explained is True
         if self._last is None or not self._tolerance.same(best, self._last[0]):
             self._last = best, doubt_of(self._forward, best, explained)
             self._weak = 0

@@ -19,7 +19,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.methods.automatic.coarse_beginning import coarse, run_from_coarse
-from odefit.methods.estimate import Start, by_cost
+from odefit.methods.estimate import Start
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.local.decompositions import singular_value_decomposition
 from odefit.methods.local.scaling import Scaling
@@ -167,7 +167,7 @@ def bases_of(ends: Sequence[Start], tolerance: CostTolerance) -> list[Start]:
     """Return the best distinct ends at which a start can begin, the best first."""
     coarse = coarser(tolerance)
     bases: list[Start] = []
-    for end in sorted(filter(can_begin_at, ends), key=by_cost):
+    for end in sorted(filter(can_begin_at, ends), key=lambda s: (s.cost, s.index)):
         if len(bases) == MAX_BASES:
             break
         if not any(reaches(end, base, coarse) for base in bases):

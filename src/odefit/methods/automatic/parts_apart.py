@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from odefit.methods.automatic.parts_joined import composed, joined_ends
-from odefit.methods.estimate import Doubt, Estimate, Route, Start, Status, by_cost
+from odefit.methods.estimate import Doubt, Estimate, Route, Start, Status
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.methods.local.cost_tolerance import close
 from odefit.methods.running.control import Control
@@ -108,7 +108,8 @@ def _together(
 ) -> Estimate:
     """Return one estimate: its starts combine the best end of each part, then the second best."""
     orders = [
-        sorted((s for s in e.starts if math.isfinite(s.cost)), key=by_cost) for e in estimates
+        sorted((s for s in e.starts if math.isfinite(s.cost)), key=lambda s: (s.cost, s.index))
+        for e in estimates
     ]
     joining = sorted(set[int]().union(*(p.shared for p in parts)))
     swapped = list(_swapped(parts, orders))

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from odefit.common.arrays import Array
 from odefit.methods.automatic.coarse_beginning import coarse, run_from_coarse
 from odefit.methods.automatic.iterated_search import can_begin_at
-from odefit.methods.estimate import Start, Status, by_cost
+from odefit.methods.estimate import Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.running.control import Control
@@ -122,7 +122,9 @@ class Ladder:
         best = [
             end
             for on_rung in reversed(on_rungs[:LAST])
-            for end in sorted(on_rung, key=by_cost)[: math.ceil(PROMOTED * len(on_rung))]
+            for end in sorted(on_rung, key=lambda s: (s.cost, s.index))[
+                : math.ceil(PROMOTED * len(on_rung))
+            ]
             if end.status is Status.NOT_CONVERGED
         ]
         tried = list(bases)

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
-from odefit.methods.estimate import Start, Status, by_cost
+from odefit.methods.estimate import Start, Status
 from odefit.problem.condition import Series
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import log_of_base
@@ -116,7 +116,7 @@ class CostTolerance:
     def best(self, starts: Iterable[Start]) -> tuple[Start | None, int]:
         """Return the start with the lowest cost, and how many starts ended at an equal cost."""
         usable = [s for s in starts if math.isfinite(s.cost)]
-        best = min(usable, key=by_cost, default=None)
+        best = min(usable, key=lambda s: (s.cost, s.index), default=None)
         return best, 0 if best is None else sum(self.same(s, best) for s in usable)
 
     def optima(self, ends: Iterable[Start], lowest: Sequence[Start] = ()) -> list[list[Start]]:
@@ -125,7 +125,7 @@ class CostTolerance:
         Those in `lowest` are at one optimum, the first, whatever their costs.
         """
         groups = [list(lowest)] if lowest else []
-        for end in sorted(ends, key=by_cost):
+        for end in sorted(ends, key=lambda s: (s.cost, s.index)):
             if groups and self.same(end, groups[-1][0]):
                 groups[-1].append(end)
             else:

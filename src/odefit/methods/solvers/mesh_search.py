@@ -18,7 +18,7 @@ from odefit.common.arrays import Array
 from odefit.discretisation.discretisation import Discretisation
 from odefit.discretisation.formulations import Baseline
 from odefit.discretisation.instance import Instance, guess_states
-from odefit.methods.estimate import Start, Status, by_cost
+from odefit.methods.estimate import Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control
@@ -159,7 +159,7 @@ class _Search:
     def _follow(self, ends: Sequence[Start], true: bool) -> None:
         """Search the mesh from the ends of lowest cost, one for each local minimum."""
         usable = [s for s in ends if s.status is not Status.FAILED]
-        usable.sort(key=by_cost)
+        usable.sort(key=lambda s: (s.cost, s.index))
         if true and usable and (self._true is None or usable[0].cost < self._true.cost):
             self._true = replace(usable[0], index=1)
         if not true:
