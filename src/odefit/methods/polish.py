@@ -17,6 +17,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.scaling import bounds_touched
 from odefit.methods.running.control import Control, interruptible
 from odefit.methods.running.remote_conditions import conditions_over_workers
 from odefit.methods.single_shooting import SingleShooting
@@ -190,10 +191,18 @@ def evaluated(
 
 
 def _distinct_ends(forward: ForwardMap, estimate: Estimate) -> Iterator[Start]:
-    """Yield a few distinct ends, the best first."""
+    """Yield a few distinct ends, the best first.
+
+    Of costs that differ by rounding, as along a ridge, those away from bounds come first.
+    """
+
+    def rank(end: Start) -> tuple[float, bool, float, int]:
+        at_a_bound = bool(bounds_touched(forward.problem, end.vector).any())
+        return float(f"{end.cost:.12g}"), at_a_bound, end.cost, end.index
+
     usable = [s for s in estimate.starts if s.status is not Status.FAILED and len(s.vector)]
     known: list[Start] = []
-    for end in sorted(usable, key=lambda s: (s.cost, s.index)):
+    for end in sorted(usable, key=rank):
         if any(np.array_equal(end.vector, k.vector) for k in known):
             continue
         known.append(end)
