@@ -11,9 +11,9 @@ import pytest
 from odefit import Model, Problem
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.comparison import (
-    ACCURATE_MARGIN,
     HOPELESS,
     MARGIN,
+    MARGIN_OF_TAYLOR,
     UNFINISHED,
     Comparison,
     needed_steps,
@@ -69,7 +69,7 @@ def test_limits_are_steps_that_take_the_same_time(outputs: int) -> None:
     assert found.explicit_limit(0) == MIN_TAYLOR_STEPS
 
 
-@pytest.mark.parametrize("margin", [MARGIN, ACCURATE_MARGIN])
+@pytest.mark.parametrize("margin", [MARGIN, MARGIN_OF_TAYLOR])
 def test_the_implicit_engine_is_preferred_where_it_is_faster_by_the_margin(margin: float) -> None:
     found = comparison(margin=margin)
     limit = found.implicit_limit(1000)

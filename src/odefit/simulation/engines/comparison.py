@@ -18,6 +18,7 @@ from odefit.simulation.engines.steps import (
     MIN_TAYLOR_STEPS,
     STEP_ORDER,
     StepCosts,
+    usual_steps,
 )
 
 FEWEST_STEPS = 100
@@ -28,12 +29,13 @@ BEFORE_LOADING = 1000
 engine is tried, which may have to be loaded for that alone."""
 
 MARGIN = 1.6
-"""Ratio of the times of the engines above which the explicit one gives way in a search. It is more
-accurate, predictions have errors, and changes have a cost."""
+"""Ratio of the times of the engines above which the explicit one gives way. It is more accurate,
+predictions have errors, and changes have a cost."""
 
-ACCURATE_MARGIN = 2.0
-"""The ratio :data:`MARGIN` for the statistics of a fit, and for the Taylor method, which is as
-accurate in searches as there."""
+MARGIN_OF_TAYLOR = 3.0
+"""The ratio :data:`MARGIN` for the Taylor method, which is as accurate in searches as elsewhere: at
+2.0, starts of a search over many periods ended beside the optimum.
+"""
 
 AT_ONCE = 3.0
 """Time of a first explicit integration, relative to the least of an implicit one, above which the
@@ -180,6 +182,16 @@ class Comparison:
         """Return the explicit steps in the time of implicit ones, or of the closed form."""
         time = self.closed if implicit is None else self.implicit_time(implicit)
         return max(int((time - self.explicit_beside) / self.explicit_step), MIN_TAYLOR_STEPS)
+
+    @property
+    def usual_limit(self) -> int:
+        """The explicit steps in a little more than the time of a usual implicit integration.
+
+        Finer tolerances than those of statistics need more steps, and coarser ones may.
+        """
+        usual = usual_steps(self.outputs) * max(self.implicit_share, 1.0)
+        time = MARGIN * self.implicit_time(usual) - self.explicit_beside
+        return max(int(time / self.explicit_step), MIN_TAYLOR_STEPS)
 
     def implicit_limit(self, explicit: float) -> int:
         """Return the implicit steps up to which the implicit engine is preferred to the explicit.

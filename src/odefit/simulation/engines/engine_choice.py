@@ -14,7 +14,7 @@ FIRST_TRIAL = 4
 TRIAL = 20
 """One of so many integrations is repeated by the other engine."""
 
-LATER_TRIALS = 100
+LATER_TRIALS = 40
 """The number :data:`TRIAL` if the last trial has changed nothing: stiffness seldom appears or
 disappears during a search."""
 

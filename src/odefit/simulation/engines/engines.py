@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from odefit.problem.vector_field import SensitivityPattern, StoppedField, VectorField
-from odefit.simulation.engines.comparison import ACCURATE_MARGIN, MARGIN, Comparison
+from odefit.simulation.engines.comparison import MARGIN, MARGIN_OF_TAYLOR, Comparison
 from odefit.simulation.engines.cut_off import NANOSECONDS, REASON, count_work, cut_off
 from odefit.simulation.engines.engine import (
     LOST_DIGITS,
@@ -267,14 +267,13 @@ class Engines:
             if large and (explicit is TAYLOR or len(field.states) > MOST_COMPARED):
                 explicit = None
             if explicit is not None:
-                coarse = self._searching and explicit is not TAYLOR
                 comparison = Comparison.of(
                     costs,
                     explicit.name,
                     outputs,
                     explicit_share=explicit.tolerance / self.tolerances[explicit.name],
                     implicit_share=IMPLICIT_TOLERANCE / self.implicit_tolerance,
-                    margin=MARGIN if coarse else ACCURATE_MARGIN,
+                    margin=MARGIN_OF_TAYLOR if explicit is TAYLOR else MARGIN,
                     closed=self._linear.time(problem),
                 )
                 switch = Switch(

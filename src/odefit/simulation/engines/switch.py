@@ -17,7 +17,7 @@ from odefit.simulation.engines.engine import (
 )
 from odefit.simulation.engines.engine_choice import EngineChoice, Integrated
 from odefit.simulation.engines.registry import EngineName, import_problem, missing_package
-from odefit.simulation.engines.steps import MAX_TAYLOR_STEPS, TAYLOR_MARGIN, usual_steps
+from odefit.simulation.engines.steps import MAX_TAYLOR_STEPS, TAYLOR_MARGIN
 
 STATES_ALONE = SensitivityPattern(0, frozenset())
 
@@ -75,8 +75,8 @@ class Switch:
         if isinstance(implicit, EngineFailure):
             if self.suffices(implicit):
                 return implicit, choice
-            allowed = comparison.explicit_limit(usual_steps(comparison.outputs))
-            return either(self.by(name, problem, choice.taylor_steps or allowed), implicit), choice
+            allowed = choice.taylor_steps or comparison.usual_limit
+            return either(self.by(name, problem, allowed), implicit), choice
         after = comparison.after_implicit(choice, steps)
         if not comparison.tries_explicit(after, problem.initial):
             return implicit, after
@@ -86,8 +86,7 @@ class Switch:
     def _explicit_first(self, problem: Integration, choice: EngineChoice) -> Integrated:
         """Integrate a problem not known to be stiff; try the implicit engine if it may be."""
         comparison, name = self.comparison, self.explicit
-        allowed = comparison.explicit_limit(usual_steps(comparison.outputs))
-        allowed = choice.taylor_steps or allowed
+        allowed = choice.taylor_steps or comparison.usual_limit
         first = self.by(name, problem, allowed)
         if isinstance(first, SegmentSolution):
             after = comparison.after_explicit(choice, first.steps)
