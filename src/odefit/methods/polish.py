@@ -48,6 +48,7 @@ FINEST = 1e-12
 not at full accuracy. A chaotic system enlarges the errors of an integration by orders of magnitude,
 and the search may have used a more accurate engine."""
 
+DIGITS = 9  # digits of costs: ends that agree in them fit equally well
 MAX_ENDS = 8  # number of ends of starts tried as the answer, the best first
 
 
@@ -193,12 +194,12 @@ def evaluated(
 def _distinct_ends(forward: ForwardMap, estimate: Estimate) -> Iterator[Start]:
     """Yield a few distinct ends, the best first.
 
-    Of costs that differ by rounding, as along a ridge, those away from bounds come first.
+    Of costs that hardly differ, as along a ridge, those away from bounds come first.
     """
 
     def rank(end: Start) -> tuple[float, bool, float, int]:
         at_a_bound = bool(bounds_touched(forward.problem, end.vector).any())
-        return float(f"{end.cost:.12g}"), at_a_bound, end.cost, end.index
+        return float(f"{end.cost:.{DIGITS}g}"), at_a_bound, end.cost, end.index
 
     usable = [s for s in estimate.starts if s.status is not Status.FAILED and len(s.vector)]
     known: list[Start] = []
