@@ -60,7 +60,8 @@ class Comparison:
     are those at the tolerances of statistics: an integration with others needs a share.
     """
 
-    outputs: int
+    # Explicit steps in a little more than the time of a usual implicit integration.
+    usual_limit: int
     explicit_beside: float
     explicit_step: float
     explicit_share: float
@@ -88,13 +89,20 @@ class Comparison:
         Here shares are tolerances of statistics over those of the integration.
         """
         share = implicit_share ** (1 / STEP_ORDER)
+        explicit_beside = costs.beside_steps(explicit, outputs)
+        explicit_step = costs.work_of_step(explicit)
+        implicit_beside = costs.beside_steps("bdf", outputs)
+        implicit_step = costs.work_of_step("bdf")
+        # Finer tolerances than those of statistics need more steps, and coarser ones may.
+        usual = implicit_beside + usual_steps(outputs) * max(share, 1.0) * implicit_step
+        steps = int((MARGIN * usual - explicit_beside) / explicit_step)
         return cls(
-            outputs=outputs,
-            explicit_beside=costs.beside_steps(explicit, outputs),
-            explicit_step=costs.work_of_step(explicit),
+            usual_limit=max(steps, MIN_TAYLOR_STEPS),
+            explicit_beside=explicit_beside,
+            explicit_step=explicit_step,
             explicit_share=explicit_share ** (1 / EXPLICIT_ORDER),
-            implicit_beside=costs.beside_steps("bdf", outputs),
-            implicit_step=costs.work_of_step("bdf"),
+            implicit_beside=implicit_beside,
+            implicit_step=implicit_step,
             implicit_share=share,
             fewest=(BEFORE_LOADING if explicit == "heyoka" else FEWEST_STEPS) * share,
             margin=margin,
@@ -182,16 +190,6 @@ class Comparison:
         """Return the explicit steps in the time of implicit ones, or of the closed form."""
         time = self.closed if implicit is None else self.implicit_time(implicit)
         return max(int((time - self.explicit_beside) / self.explicit_step), MIN_TAYLOR_STEPS)
-
-    @property
-    def usual_limit(self) -> int:
-        """The explicit steps in a little more than the time of a usual implicit integration.
-
-        Finer tolerances than those of statistics need more steps, and coarser ones may.
-        """
-        usual = usual_steps(self.outputs) * max(self.implicit_share, 1.0)
-        time = MARGIN * self.implicit_time(usual) - self.explicit_beside
-        return max(int(time / self.explicit_step), MIN_TAYLOR_STEPS)
 
     def implicit_limit(self, explicit: float) -> int:
         """Return the implicit steps up to which the implicit engine is preferred to the explicit.

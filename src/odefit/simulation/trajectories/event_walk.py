@@ -116,7 +116,9 @@ class EventWalk:
         rows = plan.all_rows
         if cut_off().reached:
             return None
-        jumped = [self._jump(key, assignment, vector, sizes, begun) for key, assignment in plan]
+        jumped = [
+            self._jump(key, assignment, vector, sizes, begun) for key, assignment in plan.kinds
+        ]
         n, m = begun.sensitivities.shape
         moves = np.array([np.zeros(m) if move is None else move for move in plan.moves])
         moves = moves.reshape(len(plan.moves), m)
@@ -126,7 +128,7 @@ class EventWalk:
                 number=np.array(plan.number, dtype=np.intp),
                 moving=np.array(moves.any(axis=-1), dtype=np.intp),
                 moves=moves,
-                matrix=np.array([self._matrices[key] for key, _ in plan]).reshape(-1, n, n),
+                matrix=np.array([self._matrices[key] for key, _ in plan.kinds]).reshape(-1, n, n),
                 constant=np.array([jump.states for jump in jumped]).reshape(-1, n),
                 along=np.array([jump.sensitivities for jump in jumped]).reshape(len(jumped), n, m),
             ),
@@ -187,8 +189,10 @@ class _Plan:
         self.rows: list[int] = []
         self._kinds: dict[str, tuple[int, Assignment]] = {}
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        return ((key, assignment) for key, (_, assignment) in self._kinds.items())
+    @property
+    def kinds(self) -> list[tuple[str, Assignment]]:
+        """The kinds of events by their keys, in the order of their numbers."""
+        return [(key, assignment) for key, (_, assignment) in self._kinds.items()]
 
     @property
     def all_rows(self) -> list[int]:

@@ -44,17 +44,17 @@ class BdfEngine(KernelEngine):
         return solution, adjoint
 
     def _solve(self, part: PartToSolve) -> SolvedPart:
-        record = self._rooms.take() if part.recording else self._rooms.none
-        sizes = part.sizes.copy()
+        if not part.recording:
+            return self._steps(part, self._rooms.none)
+        record, sizes = self._rooms.take(), part.sizes.copy()
         solved = self._steps(part, record)
-        if part.recording and solved.steps > len(record):
+        finished = solved.status == integration.FINISHED
+        if finished and solved.steps > len(record):
             self._rooms.give_back([record])
             record = self._rooms.take(solved.steps)
             part.sizes[:] = sizes
             solved = self._steps(part, record)
-        if not part.recording:
-            return solved
-        if solved.status != integration.FINISHED:
+        elif not finished:
             self._rooms.give_back([record])
         return solved._replace(record=record[: solved.steps])
 

@@ -51,6 +51,29 @@ class Jumps(NamedTuple):
 
 
 @compiled
+def move(
+    rhs: Program,
+    jumps: Jumps,
+    event: int,
+    x: Array,
+    w: Array,
+    f: Array,
+    y: Array,
+    s: Array,
+    sign: float,
+) -> None:
+    """Add the changes of an event's time, times the rates at states `y` and a sign, to `s`."""
+    n = y.shape[0]
+    tiles, _, width = s.shape
+    copy(y, x[1 : 1 + n])
+    evaluate(rhs, x, w, f)
+    for tile in range(tiles):
+        for i in range(n):
+            for q in range(width):
+                s[tile, i, q] += sign * f[i] * jumps.moves[event, tile, q]
+
+
+@compiled
 def jump(
     rhs: Program,
     jumps: Jumps,
@@ -71,12 +94,7 @@ def jump(
     kind = jumps.number[event]
     moving = jumps.moving[event] != 0
     if moving:
-        copy(y, x[1 : 1 + n])
-        evaluate(rhs, x, w, f)
-        for tile in range(tiles):
-            for i in range(n):
-                for q in range(width):
-                    s[tile, i, q] += f[i] * jumps.moves[event, tile, q]
+        move(rhs, jumps, event, x, w, f, y, s, 1.0)
     copy(y, old)
     for i in range(n):
         y[i] = jumps.constant[kind, i]
@@ -92,12 +110,7 @@ def jump(
                     total += jumps.matrix[kind, i, j] * old[j]
                 s[tile, i, q] = total
     if moving:
-        copy(y, x[1 : 1 + n])
-        evaluate(rhs, x, w, f)
-        for tile in range(tiles):
-            for i in range(n):
-                for q in range(width):
-                    s[tile, i, q] -= f[i] * jumps.moves[event, tile, q]
+        move(rhs, jumps, event, x, w, f, y, s, -1.0)
 
 
 @compiled
