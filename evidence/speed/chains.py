@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evidence.running.campaign import Option, Record, Task, tasks_of
-from evidence.running.measuring import last_json, run_process
+from evidence.running.measuring import hide_heyoka, last_json, run_process
 from evidence.running.output import listed
 from evidence.speed.stiff import least
 
@@ -112,5 +112,5 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
 
 if __name__ == "__main__":
     if sys.argv[3] == "no":
-        sys.modules["heyoka"] = None  # type: ignore[assignment]  # as if it were not installed
+        hide_heyoka()
     sys.stdout.write(json.dumps(measure(int(sys.argv[1]), int(sys.argv[2]))))

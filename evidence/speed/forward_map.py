@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +46,7 @@ from evidence.peers.by_diffrax import HOW, diffrax_trajectory, installed, method
 from evidence.peers.cvodes import casadi_augmented, casadi_forward, casadi_jacobian
 from evidence.peers.variational import WRITTEN
 from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.measuring import hide_heyoka
 from evidence.running.output import listed
 from evidence.speed.scaled_cases import RTOL, Case, case, scipy_jacobian, solve_ivp
 from odefit.methods.multi_start import SEARCH_TOLERANCE
@@ -327,8 +327,7 @@ def tasks(problems: Sequence[str], repeats: int, heyoka: str) -> list[Task]:
 
 def run(task: Task) -> Mapping[str, Any]:
     if task["heyoka"] == "no":
-        sys.modules["heyoka"] = None  # type: ignore[assignment]
-        import_problem.cache_clear()
+        hide_heyoka()
     elif not import_problem("heyoka"):
         import heyoka
 

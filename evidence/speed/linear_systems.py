@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evidence.running.campaign import Option, Record, Task, tasks_of
-from evidence.running.measuring import last_json, run_process
+from evidence.running.measuring import hide_heyoka, last_json, run_process
 from evidence.running.output import listed
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def problem_of(name: str, draw: int) -> tuple[Problem, dict[str, float]]:
 def measure(name: str, draw: int, engine: str) -> dict[str, Any]:
     """Fit a system twice, and return the seconds of the second fit."""
     if engine == "without":
-        sys.modules["heyoka"] = None  # type: ignore[assignment]
+        hide_heyoka()
     import odefit
 
     problem, truth = problem_of(name, draw)

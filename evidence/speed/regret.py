@@ -11,7 +11,6 @@ linear equations have closed forms.
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evidence.running.campaign import Option, Record, Task, tasks_of
+from evidence.running.measuring import hide_heyoka
 from evidence.running.output import listed
 
 if TYPE_CHECKING:
@@ -178,11 +178,9 @@ def tasks(sources: Sequence[str], problems: Sequence[str], heyoka: str, limit: f
 def run(task: Task) -> dict[str, Any]:
     """Fit a problem, and return the seconds of its integrations by each choice."""
     import odefit
-    from odefit.simulation.engines.registry import import_problem
 
     if task["heyoka"] == "no":
-        sys.modules["heyoka"] = None  # type: ignore[assignment]
-        import_problem.cache_clear()
+        hide_heyoka()
 
     problem = problem_of(task["source"], task["problem"])
     with Replayed() as replayed:
