@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import Experiment, InputError, Model, Problem, library
-from odefit.simulation.simulations import simulation_table, times_from_text, values_from_text
+from odefit.simulation.simulations import confirmed_simulation, times_from_text, values_from_text
 
 
 def decay(**more: object) -> Problem:
@@ -72,25 +72,25 @@ def test_a_number_of_times_with_thousands_of_digits_is_refused() -> None:
 
 
 def test_a_table_holds_states_and_observables() -> None:
-    table = simulation_table(decay(), {}, np.array([0.0, 1.0, 2.0]))
+    table, _ = confirmed_simulation(decay(), {}, np.array([0.0, 1.0, 2.0]))
     assert list(table.columns) == ["t", "x", "y"]
     assert table["y"].to_numpy() == pytest.approx(3 * np.exp(-2 * table["t"].to_numpy()))
 
 
 def test_values_replace_guesses_and_fixed_numbers() -> None:
-    table = simulation_table(decay(), {"k": 0.0, "s": 7.0, "x": 2.0})
+    table, _ = confirmed_simulation(decay(), {"k": 0.0, "s": 7.0, "x": 2.0})
     assert table["y"].tolist() == [14.0, 14.0]
 
 
 def test_an_unknown_name_is_refused_with_a_proposal() -> None:
     with pytest.raises(InputError, match="no parameter or state 'K'; did you mean 'k'"):
-        simulation_table(decay(), {"K": 1.0})
+        confirmed_simulation(decay(), {"K": 1.0})
 
 
 def test_values_that_are_missing_are_named() -> None:
     problem = decay().with_parameters(k={})
     with pytest.raises(InputError, match=r"no value for k; give --set k=VALUE"):
-        simulation_table(problem, {})
+        confirmed_simulation(problem, {})
 
 
 def test_a_simulation_that_fails_says_why() -> None:
@@ -98,7 +98,7 @@ def test_a_simulation_that_fails_says_why() -> None:
         Model(ode={"x": "k*x^2"}), {"t": [0.0, 2.0], "x": [1.0, 1.0]}, {"k": {}}, {"x": 1.0}
     )
     with pytest.raises(InputError, match=r"the simulation failed: .*t = 1: "):
-        simulation_table(problem, {"k": 1.0})
+        confirmed_simulation(problem, {"k": 1.0})
 
 
 def test_a_table_stacks_several_experiments() -> None:
@@ -109,19 +109,19 @@ def test_a_table_stacks_several_experiments() -> None:
         initial={"x": 1.0},
         experiments=[Experiment("a", data), Experiment("b", data)],
     )
-    table = simulation_table(problem, {"k[a]": 1.0, "k[b]": 2.0})
+    table, _ = confirmed_simulation(problem, {"k[a]": 1.0, "k[b]": 2.0})
     assert table["experiment"].tolist() == ["a", "a", "b", "b"]
     assert table["x"].to_numpy() == pytest.approx([1, np.exp(-1), 1, np.exp(-2)])
 
 
 def test_an_estimated_standard_deviation_needs_no_value() -> None:
     problem = decay(noise={"y": {"sd": "estimate"}})
-    assert len(simulation_table(problem, {})) == 2
+    assert len(confirmed_simulation(problem, {})[0]) == 2
 
 
 @pytest.mark.parametrize("name", ["hiv-proteinase", "alpha-pinene", "sir"])
 def test_library_problems_are_simulated_at_their_reference(name: str) -> None:
     problem, reference = library.load(name), library.reference(name)
-    table = simulation_table(problem, {**reference.parameters, **reference.initial})
+    table, _ = confirmed_simulation(problem, {**reference.parameters, **reference.initial})
     assert len(table) == sum(len(c.times) for c in problem.conditions)
     assert np.isfinite(table.drop(columns="experiment", errors="ignore").to_numpy()).all()

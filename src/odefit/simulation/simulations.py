@@ -308,22 +308,6 @@ def times_of_all(text: str, problem: Problem) -> Array:
     return first
 
 
-def simulation_table(
-    problem: Problem,
-    values: Mapping[str, float],
-    times: Array | None = None,
-    *,
-    strict: bool = True,
-    nodes: Nodes | None = None,
-) -> pd.DataFrame:
-    """Return states and observables of all experiments, one row for each time.
-
-    See :func:`confirmed_simulation` for the arguments.
-    """
-    problem, vector = chosen_values(problem, values, strict=strict)
-    return _table(ForwardMap(problem, nodes=nodes), vector, times)
-
-
 def confirmed_simulation(
     problem: Problem,
     values: Mapping[str, float],
@@ -332,10 +316,10 @@ def confirmed_simulation(
     strict: bool = True,
     nodes: Nodes | None = None,
 ) -> tuple[pd.DataFrame, SecondOpinion | None]:
-    """Return such a table after a second opinion, and this opinion.
+    """Return states and observables of all experiments, and a second opinion on them.
 
-    If several engines agree on values other than those of the usual one, the table has theirs. A
-    trajectory through nodes has no second opinion.
+    The table has a row for each time. If several engines agree on values other than those of the
+    usual one, the table has theirs. A trajectory through nodes has no second opinion.
 
     Values are by the key of an unknown, or by the name of a parameter or state that is not
     estimated; the others have their guesses. The times replace those of the data in every
@@ -381,7 +365,7 @@ def chosen_values(
 ) -> tuple[Problem, Array]:
     """Return the problem with given values of fixed quantities, and the vector of unknowns.
 
-    See :func:`simulation_table` for the arguments.
+    See :func:`confirmed_simulation` for the arguments.
 
     Raises InputError if a name is unknown, or an unknown has no value.
     """

@@ -44,7 +44,7 @@ def structural_identifiability(
     count: bool = True,
     time_limit: float | None = TIME_LIMIT,
     seed: int = 0,
-    report: Callable[[StructuralIdentifiability], None] = lambda interim: None,
+    report: Callable[[StructuralIdentifiability], None] = lambda _: None,
 ) -> StructuralIdentifiability:
     """Analyse which unknowns of a problem perfect data would determine.
 
@@ -91,7 +91,7 @@ def analysed(
     deadline: Deadline,
     count: bool = True,
     seed: int = 0,
-    report: Callable[[StructuralIdentifiability], None] = lambda interim: None,
+    report: Callable[[StructuralIdentifiability], None] = lambda _: None,
     count_work: float = math.inf,
 ) -> StructuralIdentifiability:
     """Return the result of :func:`structural_identifiability`, with a limit on time or work.

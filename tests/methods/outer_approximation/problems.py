@@ -26,7 +26,7 @@ from odefit.methods.transcription import (
     Limits,
     UniformMesh,
 )
-from odefit.simulation.simulations import simulation_table
+from odefit.simulation.simulations import confirmed_simulation
 
 CHOICES: dict[str, dict[str, Any]] = {
     "decay": {
@@ -105,7 +105,7 @@ def problem(name: str, noise: float = 0.02, seed: int = 0, times: int = 6) -> Pr
     t = np.linspace(0.0, 2.0, times)
     zero = {s: np.zeros(times) for s in given["model"].states}
     empty = Problem(given["model"], {"t": t, **zero}, given["parameters"], given["initial"])
-    table = simulation_table(empty, given["truth"], t)
+    table, _ = confirmed_simulation(empty, given["truth"], t)
     random = np.random.default_rng(seed)
     data = {s: table[s].to_numpy() + noise * random.normal(size=times) for s in zero}
     return Problem(given["model"], {"t": t, **data}, given["parameters"], given["initial"])

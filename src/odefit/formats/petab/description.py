@@ -83,7 +83,6 @@ class Description:
     name: str
     version: Literal[1, 2]  # the version of PEtab
     model: Path  # the path of the SBML file
-    model_label: str
     parameters: tuple[ParameterRow, ...]
     observables: tuple[ObservableRow, ...]
     experiments: tuple[ExperimentRows, ...]

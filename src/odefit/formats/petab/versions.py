@@ -109,12 +109,10 @@ def describe(files: PetabFiles, issues: Issues) -> Description:
         experiments = tuple(e for name, e in by_name.items() if name in names)
     if idle:
         notes.append(f"There are no measurements {origin} {some(idle)}.")
-    path, label = files.model
     return Description(
         name=files.name,
         version=files.version,
-        model=path,
-        model_label=label,
+        model=files.model,
         parameters=parameters,
         observables=observables,
         experiments=experiments,

@@ -29,7 +29,7 @@ class PetabFiles:
     version: Literal[1, 2]  # the version of PEtab
     name: str  # the name of the problem
     tables: Mapping[str, tuple[Table, ...]]  # tables by kind
-    model: tuple[Path, str]  # the path of the SBML file, and its name in messages
+    model: Path  # the path of the SBML file
     notes: tuple[str, ...]  # sentences on unread parts
 
 
@@ -59,7 +59,7 @@ def read_files(path: Path, issues: Issues, within: Path | None = None) -> PetabF
     issues.raise_errors()
     assert model_path is not None  # otherwise there was an error
     name = raw.get("problem_id") or path.stem
-    return PetabFiles(version, str(name), tables, (model_path, model), tuple(notes))
+    return PetabFiles(version, str(name), tables, model_path, tuple(notes))
 
 
 def _parsed(path: Path) -> Mapping[str, Any]:

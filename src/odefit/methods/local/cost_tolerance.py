@@ -170,19 +170,6 @@ def rounding_of_unknowns(jacobian: Array, vector: Array) -> float:
     return rounding if math.isfinite(rounding) else 0.0
 
 
-def reproduces(
-    forward: ForwardMap, vector: Array, choice: EngineChoice, relative: float = NEGLIGIBLE_RESIDUAL
-) -> bool:
-    """Return whether all data are reproduced to rounding if the noise is estimated.
-
-    The likelihood then grows without bound as the noise vanishes, and the estimate of the noise is
-    the size of the errors of rounding and integration. Residuals up to `relative` of the data count
-    as zero.
-    """
-    rows = noiseless_rows(forward, vector, choice, relative)
-    return len(rows) > 0 and bool(rows.all())
-
-
 def noiseless_rows(
     forward: ForwardMap, vector: Array, choice: EngineChoice, relative: float = NEGLIGIBLE_RESIDUAL
 ) -> BoolArray:

@@ -38,8 +38,6 @@ LEVELS = {
 }  # fmt: skip
 """The precedence of operators, lowest first; in PEtab ``&&`` and ``||`` have the same."""
 
-SIGN_LEVEL = 5
-
 
 def formula_text(text: str, names: Mapping[str, str] | None = None) -> str:
     """Return a formula of PEtab (version 1 or 2) as an expression.

@@ -6,14 +6,13 @@ result is the start of a search with all measurements.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
-from odefit.problem.condition import Condition, Series
+from odefit.problem.condition import Condition
 from odefit.problem.problem import Problem
 
 LEAST_VALUES = 160
@@ -27,23 +26,18 @@ OVERSAMPLING = 2
 """Ratio of the values kept to those that interpolation needs."""
 
 
-def with_fewer_values(problem: Problem, most: int) -> Problem:
-    """Return the problem with about `most` values of each series and condition.
-
-    Unknowns, bounds, inputs and events stay, so that vectors of unknowns serve both problems. The
-    problem is for searches only: its ``experiments`` still hold all measurements. If nothing can be
-    left out, the problem itself is returned.
-    """
-    return _thinned(problem, lambda condition, series: max(len(series.values) // most, 1))
-
-
 def with_values_by_variation(problem: Problem) -> Problem:
     """Return the problem with as many values of each series as its shape requires.
 
     Every second value is dropped repeatedly, as long as cubics through the kept values reproduce
     the others.
     """
-    return _thinned(problem, lambda condition, s: _stride(condition.times[s.rows], s.values))
+    conditions = tuple(map(_thinned, problem.conditions))
+    if all(a is b for a, b in zip(conditions, problem.conditions, strict=True)):
+        return problem
+    fewer = copy(problem)
+    fewer.conditions = conditions
+    return fewer
 
 
 def with_fewer_times(problem: Problem, most: int) -> Problem:
@@ -118,17 +112,8 @@ def _every(count: int, stride: int) -> IntArray:
     return np.unique(np.append(np.arange(0, count, stride), count - 1))
 
 
-def _thinned(problem: Problem, stride: Callable[[Condition, Series], int]) -> Problem:
-    conditions = tuple(_with_strides(c, stride) for c in problem.conditions)
-    if all(a is b for a, b in zip(conditions, problem.conditions, strict=True)):
-        return problem
-    fewer = copy(problem)
-    fewer.conditions = conditions
-    return fewer
-
-
-def _with_strides(condition: Condition, stride: Callable[[Condition, Series], int]) -> Condition:
-    strides = {name: stride(condition, s) for name, s in condition.series.items()}
+def _thinned(condition: Condition) -> Condition:
+    strides = {n: _stride(condition.times[s.rows], s.values) for n, s in condition.series.items()}
     if all(s == 1 for s in strides.values()):
         return condition
     thinned = {n: s.part(_every(len(s.rows), strides[n])) for n, s in condition.series.items()}

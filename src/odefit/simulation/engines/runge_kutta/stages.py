@@ -26,9 +26,9 @@ AT_ONCE = 4  # number of rows added to a sum together
 FEW_OUTPUTS = 4  # outputs within a step up to which each is a sum over the stages
 POWERS = 8  # coefficients of the dense output, with one that is zero
 
-ERROR, EXTRA, OUTPUT = LAST, LAST + 2, LAST + 5
-"""Rows of a method after the sums for stages 1 to 12: the two error estimates, the sums for the
-stages of the dense output, and its coefficients."""
+ERROR, OUTPUT = LAST, LAST + 5
+"""Rows of a method after the sums for stages 1 to 12: the first of the two error estimates, and
+the first of the coefficients of the dense output. Between them are the sums for its stages."""
 
 
 class Method(NamedTuple):
