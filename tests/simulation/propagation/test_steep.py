@@ -13,8 +13,9 @@ import odefit
 from odefit import Event, Experiment, Failure, ForwardMap, Model, Problem
 from odefit.problem.vector_field import VectorField
 from odefit.simulation import Evaluation
+from odefit.simulation.engines.engine import Values
 from odefit.simulation.engines.registry import EngineName
-from odefit.simulation.propagation.steep import is_steep
+from odefit.simulation.propagation.steep import first_step, is_steep
 
 TIMES = np.array([0.0, 0.4, 1.0, 3.0])
 K, P, X0 = 0.7, 1.3, 2.0
@@ -254,6 +255,23 @@ def test_only_roots_and_broken_powers_of_what_moves_are_steep() -> None:
     for text, steep in texts.items():
         given = tank(text)
         assert is_steep(VectorField.of(given.model, given.conditions)) == steep
+
+
+@pytest.mark.parametrize("level", [0.0, 2.0])
+def test_rates_at_the_start_are_evaluated_where_a_state_is_zero_alone(level: float) -> None:
+    given = tank("a*sqrt(C)")
+    field = VectorField.of(given.model, given.conditions)
+    states, scalars = np.full(len(field.states), level), np.ones(len(field.scalars))
+    none = np.zeros(0)
+    now = Values(states, scalars, np.zeros((len(states), 0)), np.zeros((len(scalars), 0)), none)
+    evaluated: list[float] = []
+
+    def inputs(time: float) -> list[float]:
+        evaluated.append(time)
+        return []
+
+    begun = first_step(field, 0.0, 1.0, inputs, now)
+    assert (begun is None, evaluated == []) == (level > 0.0, level > 0.0)
 
 
 WEIBULL = np.array([1e-3, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])

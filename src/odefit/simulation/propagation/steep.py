@@ -284,6 +284,10 @@ def first_step(
     base of zero by a small number, and would begin with a large rate.
     """
     zero = np.flatnonzero(now.states == 0.0)
+    step = SHORT * (output - start)
+    timed = _steep_in_time(field)
+    if start + 0.25 * step <= start or not (len(zero) or timed):
+        return None
     count = now.sensitivities.shape[1]
     values: dict[str, Dual] = {}
     for i, name in enumerate(field.scalars):
@@ -298,15 +302,9 @@ def first_step(
         moves = np.array([[_partial(f, k) for k in range(count)] for f in rates])
         return np.array([float(f.value) for f in rates]), moves.reshape(len(rates), count)
 
-    step = SHORT * (output - start)
-    if start + 0.25 * step <= start:
-        return None
     with np.errstate(all="ignore"):  # undefined values are detected below
         rate, moves = at(now.states)
         undefined = not np.isfinite(rate).all()
-        timed = _steep_in_time(field)
-        if not (len(zero) or undefined or timed):
-            return None
         powers: list[Array] = []
         if timed:
             quarter, whole = (at(now.states, time=start + part * step) for part in (0.25, 1.0))
