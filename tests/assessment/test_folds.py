@@ -122,9 +122,9 @@ def test_only_unknowns_that_no_flat_direction_moves_are_profiled_at_a_fold(
 ) -> None:
     profiled: list[str] = []
 
-    def recorded(*arguments: Any) -> ProfilesData:
+    def recorded(*arguments: Any, **options: Any) -> ProfilesData:
         profiled.extend(arguments[-1])
-        return profile_all(*arguments)
+        return profile_all(*arguments, **options)
 
     monkeypatch.setattr(folds, "profile_all", recorded)
     problem = oral_dose("blood/(V*F)", F=LIMITS)
@@ -139,6 +139,38 @@ def test_only_unknowns_that_no_flat_direction_moves_are_profiled_at_a_fold(
     for key in ("V", "F"):
         assert uncertainty.trouble[key] is Trouble.NOT_DETERMINED
     assert "Hardly determined" not in uncertainty.sentence
+
+
+@pytest.mark.slow
+def test_a_side_without_an_end_is_not_followed_for_thousands_of_evaluations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Growth after a lag is seen late: the size at first and the speed of adaptation are open."""
+    made: list[ProfilesData] = []
+
+    def recorded(*arguments: Any, **options: Any) -> ProfilesData:
+        made.append(profile_all(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(folds, "profile_all", recorded)
+    times = np.array([6.0, 8.0, 10.0, 12.0, 14.0, 16.0])
+    values = np.exp(0.2 * times) * (1 + np.array([0.03, -0.06, 0.04, 0.05, -0.02, -0.03]))
+    model = odefit.Model({"q": "m*q", "n": "r*q/(1 + q)*n"}, observables={"o": "n"})
+    wide = {"m": (0.1, 100.0), "r": (0.01, 10.0), "n": (0.01, 100.0)}
+    bounds = {key: {"lower": low, "upper": high} for key, (low, high) in wide.items()}
+    problem = odefit.Problem(
+        model,
+        {"t": times, "o": values},
+        {key: bounds[key] for key in "mr"},
+        {"q": 0.1, "n": bounds["n"]},
+        noise={"o": {"sd": "0.05*n"}},
+        t0=0.0,
+    )
+    start = {"m": 8.0, "r": 0.2, "n": 1.0}
+    result = odefit.fit(problem, odefit.SingleShooting(), start=start)
+    assert result.uncertainty is not None
+    assert made
+    assert made[0].evaluations < 4000
 
 
 def test_both_halves_of_a_double_solution_are_at_the_fold() -> None:

@@ -68,6 +68,10 @@ which the profile confirms the linear interval."""
 MOST_UNKNOWNS = 12
 """Largest number of unknowns for which a fit computes profiles."""
 
+MOST_EVALUATIONS = 1000
+"""Number of evaluations after which a side of such a profile ends. The closed sides that were seen
+took up to 400; those without an end took thousands, several times as long as the fit."""
+
 
 MERGING = "interval by profile: two solutions merge here, where linearisation fails"
 
@@ -119,7 +123,9 @@ def with_folds(
     announce()
     alone = replace(control, report=None, checkpoint=None)
     try:
-        profiles = profile_all(forward.problem, vector, uncertainty.level, alone, keys)
+        profiles = profile_all(
+            forward.problem, vector, uncertainty.level, alone, keys, most=MOST_EVALUATIONS
+        )
     except InputError:
         return uncertainty
     closed = {

@@ -71,15 +71,17 @@ def profile_all(
     keys: Sequence[str] | None = None,
     expressions: Sequence[str | AnyQuantity] = (),
     others: Sequence[Array] = (),
+    most: int | None = None,
 ) -> ProfilesData:
     """Return profile likelihoods of the unknowns `keys` and of the quantities `expressions`.
 
     Without `keys` all unknowns are profiled, or none if there are expressions. Profiles also begin
-    at those known optima in `others` that fit within the limit. Raises InputError if a key or an
-    expression is unknown, or if there is no noise for a comparison.
+    at those known optima in `others` that fit within the limit. A side ends after `most`
+    evaluations, None for the usual number. Raises InputError if a key or an expression is unknown,
+    or if there is no noise for a comparison.
     """
     began = time.perf_counter()
-    tasks = _tasks(problem, keys, expressions)
+    tasks = [replace(t, most=most) for t in _tasks(problem, keys, expressions)]
     forward = able_to_integrate(problem, vector, None)
     first = best = _with_quantities(forward, optimum_at(forward, vector, level), tasks)
     records = opened(control, "sides of profiles", problem, {"level": level, "vector": vector})

@@ -60,7 +60,8 @@ class Task:
 
     It begins at the optimum, or at `start`, an optimum of another valley. From there it is traced
     outwards, or back to the value at the optimum if it is `inward`. With a `fit`, a point of that
-    curve, the task is one more point, at the coordinate `at`, instead of a side.
+    curve, the task is one more point, at the coordinate `at`, instead of a side. A side ends after
+    `most` evaluations, None for the usual number.
     """
 
     key: str
@@ -71,6 +72,7 @@ class Task:
     inward: bool = False
     at: float | None = None
     fit: tuple[float, ...] = ()
+    most: int | None = None
 
     @property
     def side(self) -> Task:
@@ -111,7 +113,7 @@ def _whole_side(forward: ForwardMap, best: Optimum, task: Task, control: Control
             return side_without_points(n, "stopped" if control.should_stop() else "failed", first)
         limit = best.limit_of(task)
         stop = control.should_stop
-        most = MAX_OF_OTHERS if task.start else None
+        most = MAX_OF_OTHERS if task.start else task.most
         sign, edge = task.sign, None
         if task.inward:
             sign, edge = -sign, float(Scaling.of(best.problem).coordinates(best.vector)[task.index])
