@@ -1,8 +1,11 @@
 """Build the wheel and the source archive, check them, and use each like a user.
 
-    python tools/release.py [--out dist]
+    python tools/release.py [--date 2026-11-30] [--out dist]
 
 The version has to be the same in pyproject.toml, CITATION.cff and the changelog, with one date.
+With ``--date`` the latter two are written first: what the changelog has under "Unreleased" becomes
+part of the section of this version.
+
 Both files are built and checked by `build` and `twine`, in a separate environment. Then each is
 installed in a fresh environment, outside the checkout, where the first command of the README has to
 fit alpha-pinene. The installed package gives the path of the problem.
@@ -20,9 +23,11 @@ import sys
 import tempfile
 import tomllib
 import venv
+from datetime import date
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+CITATION, CHANGELOG = ROOT / "CITATION.cff", ROOT / "CHANGELOG.md"
 OBJECTIVE = 19.872167
 """The least sum of squares of alpha-pinene (docs/benchmarks/global.md)."""
 
@@ -41,10 +46,34 @@ def disagreements(wanted: str, citation: str, changelog: str) -> list[str]:
     dated = re.search(rf"^## \[{re.escape(wanted)}\] - (\d{{4}}-\d\d-\d\d)$", changelog, re.M)
     if dated is None:
         found.append(f"CHANGELOG.md: write a section '## [{wanted}] - YYYY-MM-DD'")
-    date = dated[1] if dated else "YYYY-MM-DD"
-    lines = (f"version: {wanted}", f"date-released: {date}")
+    day = dated[1] if dated else "YYYY-MM-DD"
+    lines = (f"version: {wanted}", f"date-released: {day}")
     found += [f"CITATION.cff: write '{n}'" for n in lines if n not in citation.splitlines()]
     return found
+
+
+def released(changelog: str, wanted: str, day: str) -> str:
+    """Return the changelog in which the section of a version has all that is unreleased."""
+    before, mark, rest = changelog.partition("## [Unreleased]\n")
+    fresh, *sections = re.split(r"^(?=## )", rest, flags=re.M)
+    if not sections or not sections[0].startswith(f"## [{wanted}]"):
+        sections.insert(0, f"## [{wanted}]\n\n")
+    _, _, body = sections[0].partition("\n")
+    for part in re.split(r"^(?=### )", fresh, flags=re.M)[1:]:
+        title, _, entries = part.partition("\n")
+        if f"{title}\n\n" not in body:
+            body = f"{body.rstrip()}\n\n{title}\n\n"
+        above, _, below = body.partition(f"{title}\n\n")
+        gap = "" if below.startswith("- ") else "\n"
+        body = f"{above}{title}\n\n{entries.strip()}\n{gap}{below}"
+    sections[0] = f"## [{wanted}] - {day}\n\n{body.strip()}\n\n"
+    return f"{before}{mark}\n{''.join(sections).rstrip()}\n"
+
+
+def cited(citation: str, wanted: str, day: str) -> str:
+    """Return the citation file with that version and date."""
+    citation = re.sub(r"^version: .*$", f"version: {wanted}", citation, flags=re.M)
+    return re.sub(r"^date-released: .*$", f"date-released: {day}", citation, flags=re.M)
 
 
 def environment(folder: Path) -> Path:
@@ -87,8 +116,14 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", metavar="DIR")
-    out = parser.parse_args().out.resolve()
-    texts = [(ROOT / n).read_text(encoding="utf-8") for n in ("CITATION.cff", "CHANGELOG.md")]
+    parser.add_argument("--date", type=date.fromisoformat, metavar="DATE", help="release then")
+    given = parser.parse_args()
+    out = given.out.resolve()
+    if given.date:
+        for path, dated in ((CITATION, cited), (CHANGELOG, released)):
+            text = path.read_text(encoding="utf-8")
+            path.write_text(dated(text, version(), given.date.isoformat()), encoding="utf-8")
+    texts = [path.read_text(encoding="utf-8") for path in (CITATION, CHANGELOG)]
     if wrong := disagreements(version(), *texts):
         print(*wrong, sep="\n", file=sys.stderr)
         return 1
