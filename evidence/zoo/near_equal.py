@@ -1,5 +1,8 @@
 """Optima of two models within the noise: those reported by fits, and coverage of the truth.
 
+The truth is compared with intervals of the unknowns, and with confidence bands of the observable
+and of the state that is not measured, over all solutions that fit.
+
 Each data set of two models has its own true values, and is simulated by SciPy. A long search by
 SciPy alone finds the optima within the limit of the likelihood ratio. It begins at the truth, at
 other speeds of its motion and at other points. Two optima are different if an identifiable unknown
@@ -24,7 +27,7 @@ from evidence.peers.by_scipy import Array
 from evidence.running.campaign import Option, Record, Task
 from evidence.zoo.drawing import Drawn, sampled
 from evidence.zoo.parts import PARTS, data_set_tasks
-from evidence.zoo.searching import bounded_residuals
+from evidence.zoo.searching import ByBlock, bounded_residuals
 from odefit.assessment.parts import Trouble
 from odefit.problem import problem_from_mapping
 
@@ -39,6 +42,7 @@ SPEEDS = (0.3, 12.0)  # other speeds of the motion from which every second start
 STEPS = 8  # values held between two optima
 HOPEFUL = 30.0  # largest deviance after a short search from which a start continues
 STILL = 0.02  # decrease of chi-square by a simplex that shows that an end is no optimum
+BANDS = ("observable", "state")  # kinds of quantities with confidence bands
 SIMPLEX = 600  # evaluations of a simplex
 ROUNDS = 3  # searches, each with a simplex after it, before an end on a ridge is left out
 
@@ -237,6 +241,7 @@ def fitted(found: Drawn, seed: int, limit: float) -> dict[str, Any]:
         "remarked": _remarked(result),
         "seconds": time.perf_counter() - began,
         "processor": time.process_time() - processor,
+        "bands": _bands(result, found),
     }
 
 
@@ -250,6 +255,27 @@ def _intervals(result: odefit.Result, solution: Any) -> list[list[float | None]]
     else:
         ends = [[math.nan, math.nan]] * len(solution.vector)
     return [[end if math.isfinite(end) else None for end in pair] for pair in ends]
+
+
+def _bands(result: odefit.Result, found: Drawn) -> dict[str, list[int]]:
+    """Return the numbers of values, of confidence bands there, and of true values inside these.
+
+    Each is for observables and for states that are not measured.
+    """
+    mapping = found.mapping
+    every = {**mapping["observables"], **{state: state for state in mapping["ode"]}}
+    by_hand = ByBlock({**mapping, "observables": every}, {}, 1e-3)
+    run = by_hand.runs[0]
+    exact = by_hand.predicted(run, found.truth)
+    counts = {}
+    table = result.predict(run.times)
+    for kind, rows in table[~table["name"].isin(mapping["observables"].values())].groupby("kind"):
+        low, high = rows["ci_low"].to_numpy(), rows["ci_high"].to_numpy()
+        true = np.concatenate([exact[name] for name in dict.fromkeys(rows["name"])])
+        shown = np.isfinite(low) & np.isfinite(high)
+        inside = shown & (low <= true) & (true <= high)
+        counts[str(kind)] = [len(rows), int(shown.sum()), int(inside.sum())]
+    return counts
 
 
 def _remarked(result: odefit.Result) -> list[str]:
@@ -294,6 +320,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                 "plain": len(plain),
                 "plain held": sum(key in held for key in plain),
                 "processor s": found["processor"],
+                **_of_bands(found["bands"]),
             }
         )
         if untold or worse > 0.05 or len(held) < len(shown):
@@ -322,10 +349,24 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         **{"intervals shown": ("shown", "sum"), "truth inside": ("held", "sum")},
         **{"without a remark": ("plain", "sum"), "truth in these": ("plain held", "sum")},
         **{"median s": ("processor s", "median")},
+        **{name: (name, "sum") for name in _of_bands({})},
     ).reset_index()
+    for kind in BANDS:
+        values, known, inside = (table.pop(name) for name in _of_bands({}) if kind in name)
+        table[f"% of {kind} bands shown"] = (100 * known / values).round(1)
+        table[f"% inside {kind} bands"] = (100 * inside / known).round(1)
     table["% inside"] = (100 * table["truth inside"] / table["intervals shown"]).round(1)
     table["% in these"] = (100 * table["truth in these"] / table["without a remark"]).round(1)
     return {"near-equal": table.round(2), "missed": pd.DataFrame(missed)}
+
+
+def _of_bands(bands: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Return the counts of a fit's bands as columns of a table."""
+    return {
+        f"{kind} {what}": count
+        for kind in BANDS
+        for what, count in zip(("values", "shown", "held"), bands.get(kind, (0, 0, 0)), strict=True)
+    }
 
 
 def _same(known: Mapping[str, Any], own: Mapping[str, Any], compared: Sequence[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 import odefit
 from evidence.running.campaign import Record
-from evidence.zoo.near_equal import MODELS, _intervals, _Search, data_set, tables, tasks
+from evidence.zoo.near_equal import MODELS, _bands, _intervals, _Search, data_set, tables, tasks
 from odefit import Model, Problem, SingleShooting
+from odefit.problem import problem_from_mapping
 
 
 @pytest.mark.slow
@@ -72,6 +74,19 @@ def test_a_solution_that_is_alone_has_the_intervals_of_the_table() -> None:
     assert ends == pytest.approx(list(result.params["k"].ci or ()))
 
 
+def test_bands_are_compared_with_the_true_states() -> None:
+    drawn = data_set("sparse-prey", 0)
+    problem = problem_from_mapping(drawn.mapping)
+    result = odefit.fit(problem, SingleShooting(), start=dict(drawn.truth), jobs=1)
+    estimates = dict(zip(problem.keys, result.best.vector.tolist(), strict=True))
+    assert _bands(result, replace(drawn, truth=estimates))["observable"] == [20, 20, 20]
+    slower = {key: 0.5 * estimates[key] if key in "abcd" else estimates[key] for key in estimates}
+    counts = _bands(result, replace(drawn, truth=slower))
+    assert counts["observable"][:2] == [20, 20]
+    assert counts["observable"][2] < 10
+    assert counts["state"][0] == 20
+
+
 def test_an_optimum_far_from_all_solutions_is_not_mentioned() -> None:
     (known, fit) = tasks(["sparse-prey"], 1, ("reference", "fit"), 10, [60.0], 1)
     truth = data_set("sparse-prey", 0).truth
@@ -86,6 +101,7 @@ def test_an_optimum_far_from_all_solutions_is_not_mentioned() -> None:
             "ambiguous": len(solutions) > 1,
             "processor": 1.0,
             "remarked": ["a"],
+            "bands": {"observable": [20, 20, 19], "state": [20, 10, 8]},
         }
         results: list[dict[str, Any]] = [{"optima": optima}, {**told, "solutions": solutions}]
         records = [
@@ -101,6 +117,8 @@ def test_an_optimum_far_from_all_solutions_is_not_mentioned() -> None:
     assert (alone["several known"], alone["told"], alone["all told"]) == (1, 0, 0)
     assert (alone["intervals shown"], alone["truth inside"]) == (4, 4)
     assert (alone["without a remark"], alone["truth in these"]) == (3, 3)
+    assert (alone["% of observable bands shown"], alone["% inside observable bands"]) == (100, 95)
+    assert (alone["% of state bands shown"], alone["% inside state bands"]) == (50, 80)
     (missed,) = alone["missed"]
     assert missed["not told"].startswith("+1.00: a ")
     other = {"measure": 11.0, "values": alias, "intervals": {k: [v, v] for k, v in alias.items()}}
