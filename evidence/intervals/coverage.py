@@ -16,7 +16,7 @@ import pandas as pd
 from evidence.intervals.coverage_problems import KNOWN
 from evidence.running.batches import batch_options, batches, data_sets
 from evidence.running.campaign import Record, Task
-from odefit import Problem, Result, fit
+from odefit import Result, fit
 
 DATA_SETS = 1000  # number of data sets of each problem
 
@@ -29,14 +29,14 @@ def run(task: Task) -> Mapping[str, Any]:
     """Fit and profile each data set of a batch."""
     known = KNOWN[task["problem"]]
     numbers = range(task["first"], task["last"] + 1)
-    return {"data sets": [examined(known.data_set(n), n, known.truth) for n in numbers]}
+    fits = ((fit(known.data_set(n), seed=n, jobs=1), n) for n in numbers)
+    return {"data sets": [examined(result, n, known.truth) for result, n in fits]}
 
 
 def examined(
-    problem: Problem, number: int, true: Mapping[str, float], keys: Sequence[str] | None = None
+    result: Result, number: int, true: Mapping[str, float], keys: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Fit data set `number`, profile the unknowns `keys`, all if None; compare with the truth."""
-    result = fit(problem, seed=number, jobs=1)
+    """Profile the unknowns `keys` of a fit of data set `number`, all if None; compare the truth."""
     began = time.perf_counter()
     profiles = result.profile(keys, jobs=1)
     seconds = time.perf_counter() - began

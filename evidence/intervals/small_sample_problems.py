@@ -29,8 +29,12 @@ class SmallSample:
     truth
         The true values of the unknowns by key.
     measured
-        Returns the measurements by column from random numbers. problem Returns the problem of these
-        measurements.
+        Returns the measurements by column from random numbers.
+    problem
+        Returns the problem of these measurements.
+    later
+        Returns true values and new measurements by column, at the times of predictions. None for
+        those of the data.
     """
 
     name: str
@@ -38,10 +42,26 @@ class SmallSample:
     truth: Mapping[str, float]
     measured: Callable[[np.random.Generator], Data]
     problem: Callable[[Data], Problem]
+    later: Callable[[np.random.Generator], tuple[Data, Data]] | None = None
 
     def data_set(self, number: int) -> Problem:
         """Return the problem with the measurements of data set `number`."""
         return self.problem(self.measured(np.random.default_rng([number, len(self.name), 37])))
+
+    def predicted(self, number: int) -> tuple[Data, Data]:
+        """Return true values and new measurements of data set `number`, by column."""
+        rng = np.random.default_rng([number, len(self.name), 41])
+        if self.later is not None:
+            return self.later(rng)
+        return self.measured(_WithoutNoise(np.random.PCG64())), self.measured(rng)
+
+
+class _WithoutNoise(np.random.Generator):
+    """Normal random numbers that are all zero, so that measurements are exact."""
+
+    def standard_normal(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        """Return zeros."""
+        return 0.0 if size is None else np.zeros(size)
 
 
 def _solved(right: Callable[[float, Array], Any], start: Array, times: Array) -> Array:
@@ -55,9 +75,12 @@ def _solved(right: Callable[[float, Array], Any], start: Array, times: Array) ->
 
 EPIDEMIC = {"b1": 0.62, "b2": 0.30, "rho": 0.25, "I": 20.0, "cases_dispersion": 0.05}
 PEOPLE, CHANGE = 1e5, 42.0
+LATER = 4  # weeks after the data that are predicted
 
 
-def _weekly(weeks: int) -> Callable[[np.random.Generator], Data]:
+def _means(weeks: int) -> tuple[Array, Array]:
+    """Return the last days of weeks and the expected counts."""
+
     def right(b: float) -> Callable[[float, Array], Any]:
         def of(_: float, y: Array) -> Any:
             new = b * y[0] * y[2] / PEOPLE
@@ -69,18 +92,27 @@ def _weekly(weeks: int) -> Callable[[np.random.Generator], Data]:
     state = np.array([PEOPLE, 0.0, EPIDEMIC["I"], 0.0])
     early = _solved(right(EPIDEMIC["b1"]), state, days[days <= CHANGE])
     late = _solved(right(EPIDEMIC["b2"]), early[:, -1], days[days >= CHANGE])
-    means = np.diff(np.concatenate([early[3], late[3, 1:]]))
+    return days[1:], np.diff(np.concatenate([early[3], late[3, 1:]]))
+
+
+def _counted(rng: np.random.Generator, days: Array, means: Array) -> Data:
     size = 1.0 / EPIDEMIC["cases_dispersion"]
+    return {"t": days, "cases": rng.negative_binomial(size, size / (size + means)) + 0.0}
 
-    def drawn(rng: np.random.Generator) -> Data:
-        return {"t": days[1:], "cases": rng.negative_binomial(size, size / (size + means)) + 0.0}
 
-    return drawn
+def _weekly(weeks: int) -> Callable[[np.random.Generator], Data]:
+    days, means = _means(weeks)
+    return lambda rng: _counted(rng, days, means)
+
+
+def _next_weeks(weeks: int) -> Callable[[np.random.Generator], tuple[Data, Data]]:
+    days, means = (one[weeks:] for one in _means(weeks + LATER))
+    return lambda rng: ({"t": days, "cases": means}, _counted(rng, days, means))
 
 
 def _epidemic(data: Data) -> Problem:
     rate, new = {"lower": 0.01, "upper": 3.0}, "b*S*I/1e5"
-    weekly = Event(tuple(7.0 * k for k in range(1, len(data["t"]))), {"C": 0.0})
+    weekly = Event(tuple(7.0 * k for k in range(1, len(data["t"]) + LATER)), {"C": 0.0})
     return Problem(
         Model(
             ode={
@@ -237,8 +269,17 @@ def _dose_problem(data: Data) -> Problem:
 SAMPLES = {
     sample.name: sample
     for sample in (
-        SmallSample("counts-14", "an epidemic, 14 weekly counts", EPIDEMIC, _weekly(14), _epidemic),
-        SmallSample("counts-26", "an epidemic, 26 weekly counts", EPIDEMIC, _weekly(26), _epidemic),
+        *(
+            SmallSample(
+                f"counts-{weeks}",
+                f"an epidemic, {weeks} weekly counts",
+                EPIDEMIC,
+                _weekly(weeks),
+                _epidemic,
+                _next_weeks(weeks),
+            )
+            for weeks in (14, 26)
+        ),
         SmallSample(
             "response",
             "indirect response, 10 values with proportional noise",
