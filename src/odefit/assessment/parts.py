@@ -48,7 +48,7 @@ OPTIONAL = {"optional": True}
 
 @dataclass(frozen=True)
 class Local:
-    """True if the answer is a local optimum on the integrated trajectories.
+    """The finding whether the answer is a local optimum on the integrated trajectories.
 
     Attributes
     ----------
@@ -200,7 +200,28 @@ class Refutation:
 
 @dataclass(frozen=True)
 class Assessment:
-    """The proof about an answer, and its problem."""
+    """The findings on an answer, each of which says no more than was shown.
+
+    Attributes
+    ----------
+    local
+        Whether it is a local optimum; None if nothing was found.
+    complete
+        How many solutions have the same outputs, and how many of them were found; None if they
+        were not counted.
+    bounds
+        A proved lower bound of the objective, with its scope; None without a proof. Result files
+        call it ``global``.
+    discretisation
+        The distance of a discretised answer from the integrated trajectories; None if nothing was
+        discretised.
+    continuity
+        The continuity of a trajectory through shooting nodes; None without nodes.
+    region
+        A box that is proved to hold all values that fit, if it was asked for.
+    refutation
+        The proof that no values fit, if there is one.
+    """
 
     local: Local | None = None
     complete: Completeness | None = None

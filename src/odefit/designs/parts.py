@@ -162,8 +162,17 @@ class PlannedInterval:
 class InformationCurve:
     """The derivative of the criterion by a measurement of an observable, as a function of time.
 
-    `values`, shape (k,), are relative to the mean over the continuous design: none exceeds 1, and
-    measured times have 1. They are NaN where a measurement is impossible.
+    Attributes
+    ----------
+    run
+        The run of the measurement.
+    observables
+        The observable; several if they are measured together.
+    times
+        Times, shape (k,).
+    values
+        The derivatives there, shape (k,), relative to the mean over the continuous design: none
+        exceeds 1, and measured times have 1. They are NaN where a measurement is impossible.
     """
 
     run: Run
@@ -174,7 +183,17 @@ class InformationCurve:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A quantity whose additional measurement would determine unknowns."""
+    """A quantity whose additional measurement would determine unknowns.
+
+    Attributes
+    ----------
+    name
+        The quantity: a state that is not measured.
+    determined
+        The lost unknowns that it would determine.
+    remaining
+        Those that it would not.
+    """
 
     name: str
     determined: tuple[str, ...]
@@ -192,7 +211,19 @@ class Excluded(StrEnum):
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Candidates omitted for one reason; `detail` is that of a failed integration."""
+    """Candidates omitted for one reason.
+
+    Attributes
+    ----------
+    reason
+        The reason.
+    name
+        The observable, or the experiment whose integration failed.
+    count
+        The number of candidates.
+    detail
+        The reason of a failed integration; else empty.
+    """
 
     reason: Excluded
     name: str

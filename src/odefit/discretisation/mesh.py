@@ -79,9 +79,7 @@ class DataMesh:
     ----------
     steps
         Approximate total number of steps: each interval between data times gets its share by
-        length, and at
-    least
-        `least`.
+        length, and at least as many as `least` says.
     least
         Least number of steps between two data times.
     """

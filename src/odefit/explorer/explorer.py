@@ -110,6 +110,10 @@ def explore(
     height
         The height of the frame in a notebook, in pixels.
 
+    Returns
+    -------
+    The page, which is served until :meth:`Explorer.stop`, or until the program ends.
+
     Raises
     ------
     odefit.InputError

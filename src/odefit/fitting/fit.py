@@ -122,6 +122,11 @@ def fit(
     stop
         An event that another thread sets to end the fit with the best so far.
 
+    Returns
+    -------
+    The answer with its assessment. A search without an acceptable answer raises nothing:
+    ``status`` and ``message`` say how it ended.
+
     Raises
     ------
     InputError

@@ -94,7 +94,7 @@ class Problem:
     ----------
     model
         The equations as solved: comparisons that depend on time become constants that events set,
-        see :mod:`odefit.problem.building.switches`. given The equations as given.
+        see :mod:`odefit.problem.building.switches`; ``given`` has the equations as given.
     parameters, initial, noise, experiments, name, description, time_unit, units, notes
         The other arguments, with texts parsed and data copied.
     unknowns
@@ -322,7 +322,7 @@ class Problem:
         raise unknown_experiment(experiment, [c.name for c in self.conditions])
 
     def with_data(self, data: Mapping[str, Mapping[str, Any] | pd.DataFrame]) -> Problem:
-        """Return the problem with other data for the experiments named."""
+        """Return the problem with other data for some experiments; mistakes raise InputError."""
         unknown = set(data) - {e.name for e in self.experiments}
         if unknown:
             raise unknown_experiment(min(unknown), [e.name for e in self.experiments])
@@ -331,7 +331,7 @@ class Problem:
         return self._copy(experiments=list(of.values()))
 
     def with_experiments(self, experiments: Sequence[Experiment]) -> Problem:
-        """Return the problem with other experiments."""
+        """Return the problem with other experiments; mistakes raise InputError."""
         return self._copy(experiments=experiments)
 
     def with_noise(self, noise: Mapping[str, Noise | Mapping[str, Any]]) -> Problem:
@@ -339,7 +339,7 @@ class Problem:
         return self._copy(noise=noise)
 
     def with_parameters(self, **parameters: GivenParameter | float) -> Problem:
-        """Return the problem with other definitions of the named parameters or initial values."""
+        """Return the problem with other parameters or initial values; mistakes raise InputError."""
         known = {*self.parameters, *self.initial}
         issues = Issues()
         for key in sorted(set(parameters) - known):

@@ -212,6 +212,10 @@ def check_units(problem: Problem) -> UnitReport:
     Integers in expressions have no unit. Decimal numbers have an unknown unit, like every quantity
     without a given unit, so that products with them are not checked.
 
+    Returns
+    -------
+    What disagrees, what was checked, and what has no unit.
+
     Raises
     ------
     InputError

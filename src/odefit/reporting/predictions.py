@@ -34,7 +34,7 @@ from odefit.reporting.prediction_notes import (
     without_noise,
 )
 from odefit.result_data import ResultData
-from odefit.simulation import Failure, ForwardMap
+from odefit.simulation import Failure, ForwardMap, SimulationError
 from odefit.simulation.other_integrations import able_to_integrate
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def predicted(
         at = line_times(run) if dense else run.times
         bands = source.bands(run.condition, at, level, observables)
         if isinstance(bands, Failure):
-            raise RuntimeError(f"the simulation fails: {bands}")  # noqa: TRY004 - no wrong type
+            raise SimulationError(bands)
         made.append(bands)
         end = float(run.times.max(initial=-np.inf))
         run_notes: list[str] = []

@@ -12,7 +12,7 @@ from odefit.common.packages import require
 from odefit.problem.calendars import date_column
 from odefit.problem.problem import Problem
 from odefit.result_data import ResultData
-from odefit.simulation import Failure, residual_table
+from odefit.simulation import Failure, SimulationError, residual_table
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.simulations import Residuals
 
@@ -71,7 +71,7 @@ def residuals_at(
 
     table = residual_table(problem, vector, nodes)
     if isinstance(table, Failure):
-        raise RuntimeError(f"the simulation fails: {table}")  # noqa: TRY004 - no wrong type
+        raise SimulationError(table)
     parts = [
         pd.DataFrame(
             {

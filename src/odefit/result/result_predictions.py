@@ -141,7 +141,7 @@ class ResultPredictions:
         ------
         InputError
             An argument is invalid, or the answer has no bands of this kind.
-        RuntimeError
+        SimulationError
             The simulation fails at these times; the message says when and why.
         """
         from odefit.reporting.predictions import prediction_table

@@ -165,6 +165,10 @@ def sensitivity(
     stop
         An event that ends the work as the time limit does.
 
+    Returns
+    -------
+    The indices, which print as a ranking; ``table`` has them as a data frame.
+
     Raises
     ------
     InputError

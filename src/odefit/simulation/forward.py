@@ -51,9 +51,9 @@ from odefit.simulation.trajectories.trajectory import Trajectory
 class ForwardMap:
     """Trajectories, residuals and their derivatives for one problem.
 
-    Models are compiled on first use. The choice of an engine may be given to an evaluation, as a
-    search passes it from one to the next (see :class:`EngineChoice`). Without it, the map begins
-    with the last engine used; values are then the same up to the tolerance.
+    Vectors of unknowns have the shape (n,), in natural units and in the order of ``problem.keys``.
+    A search passes the choice of an engine from one evaluation to the next, see
+    :class:`EngineChoice`. Without it, the engine used last begins. Models are compiled once.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class ForwardMap:
         return self.engines.tolerances[self.engines.first(self.field, choice)]
 
     def cost(self, vector: Array, choice: EngineChoice = LAST_SERVED) -> float:
-        """Return the cost alone; infinite if it is undefined."""
+        """Return the cost alone, as in :class:`Evaluation`; infinite if it is undefined."""
         evaluation = self.evaluate_cost(vector, choice)
         return math.inf if isinstance(evaluation, Failure) else evaluation.cost
 

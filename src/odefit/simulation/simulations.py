@@ -174,7 +174,22 @@ def simulate_answer(
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Measured and predicted values of one observable in one experiment, shape (n,) each."""
+    """Measured and predicted values of one observable in one experiment, shape (k,) each.
+
+    Attributes
+    ----------
+    experiment, observable
+        Their names.
+    times
+        The times of the measurements.
+    measured, predicted
+        Values in natural units.
+    standardized
+        Predicted minus measured values in standard deviations, on the scale of the noise model;
+        deviance residuals if the noise is not normal, innovations if it is correlated in time.
+    sds
+        The standard deviations, 1 for plain least squares.
+    """
 
     experiment: str
     observable: str
@@ -190,7 +205,8 @@ def residual_table(
 ) -> list[Residuals] | Failure:
     """Return the residuals of all observables in all experiments.
 
-    They are on the scale of the noise model of their observable.
+    The vector of unknowns has the shape (n,), in natural units. If a trajectory cannot be
+    integrated, the failure is returned.
     """
     return residuals_by(able_to_integrate(problem, vector, nodes), vector)
 
