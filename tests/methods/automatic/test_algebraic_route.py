@@ -61,11 +61,11 @@ def test_an_attempt_that_reached_its_work_limit_is_repeated_later(
 def test_each_attempt_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(algebraic_route, "ATTEMPTS", ((16, 1e3), (40, 1e9)))
     problem = odefit.library.load("harmonic")
-    file = Checkpoint(tmp_path / "run.sqlite", "starts", "problem")
     ends = []
-    for _ in range(2):
-        route = AlgebraicRoute(problem)
-        attempts = [route.solve(Control(), first, file) for first in (16, 40)]
-        ends += [[s.vector.tolist() for s in one] for one in attempts]
-        assert route.done
+    with Checkpoint(tmp_path / "run.sqlite", "starts", "problem") as file:
+        for _ in range(2):
+            route = AlgebraicRoute(problem)
+            attempts = [route.solve(Control(), first, file) for first in (16, 40)]
+            ends += [[s.vector.tolist() for s in one] for one in attempts]
+            assert route.done
     assert ends[:2] == ends[2:]
