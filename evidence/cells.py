@@ -29,5 +29,5 @@ def span(values: Iterable[float], digits: int = 2) -> str:
 
 
 def listed(names: Sequence[str], words: str, empty: str = NONE) -> str:
-    """Return ``words: a, b``, or `NOTHING` without items."""
+    """Return ``words: a, b``, or `empty` without items."""
     return f"{words}: {', '.join(names)}" if names else empty

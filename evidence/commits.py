@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -19,6 +20,12 @@ SINCE = 1110
 MADE_BY_RUNS = (":!evidence/results/pages", ":!docs/benchmarks")  # no change of the program
 
 _NUMBERED = re.compile(r"\b[0-9a-f]{7,40}(?P<dirty>-dirty)? \(number (?P<number>\d+)\)")
+
+
+def tree_version() -> str:
+    """Return the version of odefit in this checkout, whatever is installed beside it."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return str(tomllib.loads(text)["project"]["version"])
 
 
 def current() -> str:

@@ -6,6 +6,7 @@ shortcomings.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -135,7 +136,8 @@ def likelihoods(table: Table) -> tuple[str, str, str]:
 
 def published(table: Table, failures: Table) -> tuple[str, str, str]:
     runs, right = (sum(int(row[key]) for row in table) for key in ("runs", "right"))
-    missed = [f"{row['problem']} ({row['differs']})" for row in failures]
+    lost = Counter(f"{row['problem']} ({row['differs']})" for row in failures)
+    missed = [f"{n} times {name}" if n > 1 else name for name, n in lost.items()]
     return (
         f"{right} of {runs} published estimates to their digits",
         "certified values of NIST StRD, COPS, Bates and Watts, R",

@@ -15,7 +15,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 
 from evidence import commits
@@ -179,7 +178,9 @@ def stamp(folder: Path, name: str, given: Mapping[str, str], limit: int | None =
         "command": f"python -m evidence run {name}{chosen}",
         "made": f"on {today.day} {today:%B %Y}",
         "machine": machine(),
-        "version": f"odefit {version('odefit')}, {commits.named(begun or [commits.current()])}",
+        "version": (
+            f"odefit {commits.tree_version()}, {commits.named(begun or [commits.current()])}"
+        ),
     }
     write_atomically(folder / MADE, json.dumps(facts, indent=1) + "\n")
 

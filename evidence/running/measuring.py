@@ -17,13 +17,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evidence.commits import tree_version
+
 if TYPE_CHECKING:
     from odefit.problem.problem import Problem
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / "evidence" / "peers"
 PACKAGES = (
-    "odefit",
     "numpy",
     "scipy",
     "casadi",
@@ -95,7 +96,7 @@ def processor() -> str:
 
 def machine() -> str:
     """Return a sentence with date, processor, cores, load and versions."""
-    versions = []
+    versions = [f"odefit {tree_version()}"]
     for package in PACKAGES:
         with suppress(PackageNotFoundError):
             versions.append(f"{package} {version(package)}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from evidence.commits import tree_version
 from evidence.running.campaign import Campaign, Record, Task
 from odefit.common.errors import InputError
 
@@ -72,8 +73,6 @@ class Store:
 
     def add(self, record: Record) -> None:
         """Store a record; it is on disk when the call returns."""
-        from importlib.metadata import version
-
         result = None if record.result is None else to_json(record.result)
         row = (
             record.key,
@@ -82,7 +81,7 @@ class Store:
             result,
             record.reason,
             record.seconds,
-            version("odefit"),
+            tree_version(),
         )
         with self._database:
             self._database.execute(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evidence import cells, overview
-from evidence.overview_rows import whole_fits
+from evidence.overview_rows import published, whole_fits
 from evidence.page import PAGES, RESULTS
 
 
@@ -58,6 +58,12 @@ def test_shortfalls_are_read_from_the_rows() -> None:
     assert other.endswith("2 right, 2 s")
     assert short == "COPASI is faster on: b"
     assert whole_fits([won])[2] == cells.NONE
+
+
+def test_a_problem_that_is_missed_several_times_is_named_once() -> None:
+    table = [{"runs": "9", "right": "6"}]
+    lost = [{"problem": name, "differs": "seed"} for name in ("a", "b", "a")]
+    assert published(table, lost)[2] == "missed: 2 times a (seed), b (seed)"
 
 
 def test_columns_of_one_title_are_distinguished(tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ def test_a_table_is_recorded_and_written_as_it_was(tmp_path: Path) -> None:
     # As if it were made by a commit of today, whatever the history of this copy.
     file.write_text(file.read_text(encoding="utf-8").replace(facts["version"], TODAY))
     assert facts["command"] == "python -m evidence run transcription-study-quick --set seconds=30"
-    assert facts["version"].startswith("odefit ")
+    assert facts["version"].startswith(f"odefit {commits.tree_version()}, ")
+    assert f", odefit {commits.tree_version()}, numpy " in facts["machine"]
     (results / "transcription").rename(results / "page")
     (results / "page" / "starts.csv").rename(results / "page" / "one.csv")
 
