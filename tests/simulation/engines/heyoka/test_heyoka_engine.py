@@ -220,3 +220,28 @@ def test_the_explicit_engine_stands_in_for_steps_in_python(
     if ratio < 1.0:
         with pytest.raises(AssertionError, match="step by step"):
             odefit.ForwardMap(problem, "heyoka").evaluate(at)
+
+
+@pytest.mark.parametrize("power", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("rate", ["k - x^{0}/2", "k/(1 + x^{0}) - x", "k*(1 - x^{0})"])
+def test_a_whole_power_of_a_state_that_begins_at_zero_needs_no_implicit_engine(
+    power: int, rate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The series of such a power divide by the state."""
+    from odefit.simulation.engines.bdf.engine import BdfEngine
+
+    data = {"t": np.linspace(0.2, 2.0, 10), "x": np.zeros(10)}
+    model = odefit.Model({"x": rate.format(power)})
+    problem = odefit.Problem(model, data, {"k": (0.1, 10.0)}, {"x": 0.0}, t0=0.0)
+    at = np.array([0.9])
+    accurate = odefit.ForwardMap(problem, "bdf", 1e-11).evaluate(at)
+
+    def refused(*arguments: object) -> None:
+        raise AssertionError("the implicit engine was needed")
+
+    monkeypatch.setattr(BdfEngine, "integrate", refused)
+    found = odefit.ForwardMap(problem).evaluate(at)
+    assert isinstance(found, Evaluation)
+    assert isinstance(accurate, Evaluation)
+    assert found.residuals == pytest.approx(accurate.residuals, rel=1e-8)
+    assert found.jacobian == pytest.approx(accurate.jacobian, rel=1e-7)

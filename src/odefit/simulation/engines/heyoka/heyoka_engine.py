@@ -164,22 +164,35 @@ class HeyokaEngine:
             if smallest_share(sizes / unit) * self._lost >= 1.0:
                 return solution
         elif solution.out_of_steps or begin * self._lost >= 1.0:
-            return solution
+            # Series of x^3 are not defined at x = 0, where the derivatives are.
+            at_start = solution.steps == 0 and not initial.states.all()
+            other = self._by_substitute(segment, initial, max_steps) if at_start else None
+            return solution if other is None else other
         return self._walked(segment, initial, max_steps)
 
     def _walked(
         self, segment: Segment, initial: Values, max_steps: int
     ) -> SegmentSolution | EngineFailure:
         """Integrate by the substitute, else in units of each state's own size, step by step."""
-        if (substitute := self._substitute()) is not None:
-            solved = substitute.integrate(segment, initial, SUBSTITUTE_STEPS * max_steps)
-            if isinstance(solved, SegmentSolution) or (
-                solved.out_of_steps and solved.steps_ahead < HOPELESS_STEPS
-            ):
-                return replace(solved, steps=math.ceil(solved.steps / SUBSTITUTE_STEPS))
+        solved = self._by_substitute(segment, initial, max_steps)
+        if solved is not None:
+            return solved
         solution = self._walk.integrate(segment, initial, max_steps)
         # Checks in Python take several times as long as a step.
         return replace(solution, steps=WALKED_STEPS * solution.steps)
+
+    def _by_substitute(
+        self, segment: Segment, initial: Values, max_steps: int
+    ) -> SegmentSolution | EngineFailure | None:
+        """Integrate by the substitute; None without one, or if it stands at a singularity."""
+        if (substitute := self._substitute()) is None:
+            return None
+        solved = substitute.integrate(segment, initial, SUBSTITUTE_STEPS * max_steps)
+        if isinstance(solved, SegmentSolution) or (
+            solved.out_of_steps and solved.steps_ahead < HOPELESS_STEPS
+        ):
+            return replace(solved, steps=math.ceil(solved.steps / SUBSTITUTE_STEPS))
+        return None
 
     def _watched(self, scalars: Array) -> bool:
         features = self._arguments[3]
