@@ -14,8 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from docs.module_tables import engine_table, table
-from odefit.cli import examples
-from odefit.cli.commands import COMMANDS, parser
+from odefit.cli.command_table import COMMANDS
+from odefit.cli.commands import parser
 from odefit.methods.method_options import method_options, summary_of
 from odefit.methods.registry import DEFAULT_METHOD, METHODS
 from odefit.reporting.notices import notice_sentence
@@ -132,7 +132,7 @@ def commands_page() -> str:
     for command in COMMANDS:
         actions = choice.choices[command.name]
         places = [str(a.metavar or a.dest) for a in actions._get_positional_actions()]
-        shown = "\n".join(line for line, _ in examples.OF_COMMANDS[command.name])
+        shown = "\n".join(line for line, _ in command.examples)
         rows = [
             (spelled(action), cell(str(action.help or "") % {"default": action.default}))
             for action in actions._get_optional_actions()

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs import reference_pages
-from odefit.cli.commands import COMMANDS
-from odefit.cli.examples import OF_COMMANDS
+from odefit.cli.command_table import COMMANDS
 from odefit.methods.method_options import method_options
 from odefit.methods.registry import METHODS
 from odefit.reporting.notices import WORDS
@@ -76,6 +75,6 @@ def test_the_page_of_commands_has_every_command_with_its_examples() -> None:
     for command in COMMANDS:
         assert f"| [`{command.name}`](#{command.name}) | {command.help} |" in page
         section = page.partition(f"\n## {command.name}\n")[2].partition("\n## ")[0]
-        assert all(example in section for example, _ in OF_COMMANDS[command.name])
+        assert all(example in section for example, _ in command.examples)
     assert "%(default)s" not in page
     assert "`--bounds NAME=LOW:HIGH ...`" in page

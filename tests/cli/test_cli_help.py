@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from odefit.cli.commands import COMMANDS, parser
-from odefit.cli.examples import OF_ALL, OF_COMMANDS
+from odefit.cli.command_table import COMMANDS
+from odefit.cli.commands import EXAMPLES, parser
 from tests.cli.commands import run
 
 PARSER = parser()
+OF_COMMANDS = {command.name: command.examples for command in COMMANDS}
 
 
 def test_every_command_has_five_examples() -> None:
-    assert OF_COMMANDS.keys() == {command.name for command in COMMANDS}
-    assert {len(examples) for examples in (OF_ALL, *OF_COMMANDS.values())} == {5}
+    assert {len(examples) for examples in (EXAMPLES, *OF_COMMANDS.values())} == {5}
 
 
 @pytest.mark.parametrize(
-    "example", [one for examples in (OF_ALL, *OF_COMMANDS.values()) for one, _ in examples]
+    "example", [one for examples in (EXAMPLES, *OF_COMMANDS.values()) for one, _ in examples]
 )
 def test_an_example_is_a_right_command(example: str) -> None:
     program, *words = shlex.split(re.split(r" [>|] ", example)[0])

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import odefit
-from odefit.cli.commands import COMMANDS
+from odefit.cli.command_table import COMMANDS
 from odefit.common.signals import ENDING
 from tests.cli.commands import COMMAND, HIV
 

@@ -1,4 +1,4 @@
-"""All commands and their options; parsing them, running a command, returning its status."""
+"""Parsing of a command line, running its command, returning the status."""
 
 from __future__ import annotations
 
@@ -6,169 +6,25 @@ import argparse
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from odefit.cli import (
-    design,
-    examples,
-    explore,
-    fit,
-    lists,
-    plot,
-    predict,
-    profile,
-    sensitivity,
-    validate,
-)
-from odefit.cli import problem_commands as problems
-from odefit.cli import result_commands as results
+from odefit.cli import fit
+from odefit.cli.command_table import COMMANDS
 from odefit.cli.parser import CommandParser, mistaken_command
 from odefit.cli.shared import plain_warnings
 
-
-@dataclass(frozen=True)
-class Command:
-    """A command: the functions that add its options and run it, and its lines in the help."""
-
-    name: str
-    add_options: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
-    help: str
-    description: str
-
-
-COMMANDS = (
-    Command(
-        "fit",
-        fit.add_options,
-        fit.run,
-        "estimate the unknowns of a problem",
-        "Fit a problem: estimate its unknowns, and say how far the estimates can be trusted.",
-    ),
-    Command(
-        "profile",
-        profile.add_options,
-        profile.run,
-        "profile likelihoods: intervals without linearisation",
-        "Profile likelihoods of the unknowns of a result, or of a problem, which is fitted first.",
-    ),
-    Command(
-        "show",
-        results.add_show,
-        results.run_show,
-        "print a result again",
-        "Print the summary of a result, as 'odefit fit' did.",
-    ),
-    Command("plot", plot.add_options, plot.run, "draw a result", plot.DESCRIPTION),
-    Command(
-        "residuals",
-        results.add_residuals,
-        results.run_residuals,
-        "residuals as a table",
-        "Print a row for each measurement as CSV: measured, predicted, residual, weighted "
-        "residual and standard deviation; of a result, or of a problem at given values.",
-    ),
-    Command(
-        "predict",
-        predict.add_options,
-        predict.run,
-        "predictions with confidence and prediction bands",
-        predict.DESCRIPTION,
-    ),
-    Command(
-        "design",
-        design.add_options,
-        design.run,
-        "which measurements to make next",
-        design.DESCRIPTION,
-    ),
-    Command(
-        "validate",
-        validate.add_options,
-        validate.run,
-        "compare a result with new measurements",
-        validate.DESCRIPTION,
-    ),
-    Command(
-        "verify",
-        results.add_verify,
-        results.run_verify,
-        "verify a certificate",
-        results.VERIFICATION,
-    ),
-    Command(
-        "sensitivity",
-        sensitivity.add_options,
-        sensitivity.run,
-        "which unknowns outputs depend on",
-        sensitivity.DESCRIPTION,
-    ),
-    Command(
-        "compare",
-        results.add_compare,
-        results.run_compare,
-        "compare models of the same data",
-        "Compare results of the same data: information criteria, Akaike weights, and "
-        "tests of nested models.",
-    ),
-    Command(
-        "check",
-        problems.add_check,
-        problems.run_check,
-        "report mistakes in a problem, and describe it",
-        "Read a problem, report all mistakes, describe it, and say what its data can determine.",
-    ),
-    Command(
-        "simulate",
-        problems.add_simulate,
-        problems.run_simulate,
-        "simulate a problem",
-        "Simulate a problem, and print its states and observables as CSV.",
-    ),
-    Command(
-        "explore",
-        explore.add_options,
-        explore.run,
-        "sliders in the browser",
-        "Move the unknowns of a problem by sliders in the browser, and see the curves move. Only "
-        "this user on this machine can open the page. Ctrl-C ends it.",
-    ),
-    Command(
-        "new",
-        problems.add_new,
-        problems.run_new,
-        "write a first problem file for a CSV table",
-        "Write a commented problem file for the columns of a CSV table, with a placeholder for "
-        "the model that runs at once.",
-    ),
-    Command(
-        "convert",
-        problems.add_convert,
-        problems.run_convert,
-        "write a problem in another format, or a fitted model as a program",
-        "Write a problem as a problem file with CSV tables, or as PEtab, version 2; or a model "
-        "with its estimates as a stand-alone program in Python, C, Julia or MATLAB.",
-    ),
-    Command(
-        "methods",
-        lists.add_methods,
-        lists.run_methods,
-        "list the methods, or the options of one",
-        "List the methods; with a name, all options of that method, which "
-        "'odefit fit --method NAME --set OPTION=VALUE' sets.",
-    ),
-    Command(
-        "library",
-        lists.add_library,
-        lists.run_library,
-        "list the example problems, or describe one",
-        "List the problems of the library, which come with odefit; with a name, describe one: "
-        "the source of its data, and its known values.",
-    ),
+EXAMPLES = (
+    ("odefit fit problem.toml --report report.html", "fit a model, and write a report"),
+    ("odefit new data.csv", "begin a problem file from a table"),
+    ("odefit check problem.toml", "read a problem, and say what its data can determine"),
+    ("odefit profile result.json", "intervals from profile likelihoods"),
+    ("odefit fit --help", "examples and options of a command"),
 )
-"""All commands in the order of the help, one row each."""
+"""Examples of the whole program: commands, and what they are for."""
+
+INDENT, GAP, TOGETHER = 2, 2, 79
+"""Columns before an example and before its purpose, and of a line with both."""
 
 
 def run(arguments: Sequence[str] | None) -> int:
@@ -202,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         description=_described(
             "Estimate the parameters of ODE models from data, and say how far the answer can be "
             "trusted.",
-            examples.OF_ALL,
+            EXAMPLES,
         ),
     )
     whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
@@ -214,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
             command.name,
             help=command.help,
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            description=_described(command.description, examples.OF_COMMANDS[command.name]),
+            description=_described(command.description, command.examples),
         )
         added.set_defaults(run=command.run)
         command.add_options(added)
@@ -224,7 +80,20 @@ def parser() -> argparse.ArgumentParser:
 
 def _described(description: str, shown: tuple[tuple[str, str], ...]) -> str:
     """Return a description with examples below it, as wide as a small terminal."""
-    return f"{textwrap.fill(description, examples.TOGETHER)}\n\n{examples.shown(shown)}"
+    return f"{textwrap.fill(description, TOGETHER)}\n\n{_examples(shown)}"
+
+
+def _examples(examples: tuple[tuple[str, str], ...]) -> str:
+    """Return the examples as lines, with their purposes beside them or, if long, below."""
+    widest = max(len(command) for command, _ in examples)
+    beside = all(INDENT + widest + GAP + len(purpose) <= TOGETHER for _, purpose in examples)
+    lines = ["examples:"]
+    for command, purpose in examples:
+        if beside:
+            lines.append(f"{' ' * INDENT}{command:<{widest + GAP}}{purpose}")
+        else:
+            lines += [f"{' ' * INDENT}{command}", f"{' ' * 3 * INDENT}{purpose}"]
+    return "\n".join(lines)
 
 
 def _usage(command: argparse.ArgumentParser) -> str:
