@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -10,6 +11,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from odefit import InputError
+from odefit.common.packages import INSTALLED_AS, installed
+
+EXTRAS = (*INSTALLED_AS, "heyoka", "maingopy", "pyomo", "pyscipopt")
+MISSING = tuple(name for name in EXTRAS if not installed(name))
+"""Packages of extras that are not installed: of those that are, no error is taken for absence."""
 
 # A slow machine is no reason to fail, and the same examples are tried in every run.
 QUICK = settings(
@@ -38,15 +44,45 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000, 10, 10)  # as the program has it
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None, object, object]:
-    """Skip tests that request heyoka, which is an extra, where it is not installed."""
+def missing_extra(error: BaseException) -> str:
+    """Return the package of an extra whose absence an error reports, or an empty text."""
+    named = error.name if isinstance(error, ModuleNotFoundError) else str(error)
+    return next((name for name in MISSING if re.search(rf"\b{name}\b", named or "")), "")
+
+
+def skipped_without_extras() -> Generator[None, object, object]:
+    """Skip what needs an extra that is not installed."""
     try:
         return (yield)
-    except InputError as error:
-        if "'heyoka' cannot be used" in str(error):
-            pytest.skip("heyoka is not installed")
+    except (InputError, ModuleNotFoundError) as error:
+        if package := missing_extra(error):
+            pytest.skip(f"{package} is not installed")
         raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    """Skip tests whose fixtures need an extra that is not installed."""
+    return (yield from skipped_without_extras())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Skip tests that need an extra that is not installed."""
+    return (yield from skipped_without_extras())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Leave out modules that import an extra which is not installed."""
+    report = yield
+    call = getattr(report, "call", None)
+    error = None if call is None or call.excinfo is None else call.excinfo.value
+    cause = None if error is None else (error.__cause__ or error)
+    if report.failed and cause is not None and (package := missing_extra(cause)):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), None, f"Skipped: {package} is not installed")
+    return report
 
 
 @pytest.fixture
