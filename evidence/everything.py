@@ -114,7 +114,11 @@ def run_all(chosen: Sequence[Part], out: Path = FOLDER, jobs: int | None = None)
         for table in page.record(out / name):
             say(f"{table} is that of {out / name}")
         page.write()
-        overview.write()
+        try:
+            overview.write()
+        except InputError as error:  # a part of a campaign; others go on
+            left += error.messages
+            say(error.messages[0])
     return left
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from evidence import overview_rows as rows
 from evidence.overview_rows import Table
 from evidence.page import RESULTS, ROOT, read_results
+from odefit.common.errors import InputError
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 README = ROOT / "README.md"
@@ -31,8 +32,17 @@ class Line:
     front: bool = False  # in the README, too
 
     def text(self, folder: str = "benchmarks") -> str:
-        """Return the row in Markdown, with a link to its page in that folder."""
-        cells = self.cells(*(read(RESULTS / f"{name}.csv") for name in self.tables))
+        """Return the row in Markdown, with a link to its page in that folder.
+
+        Raises InputError if the tables, perhaps of a part of a campaign, lack what the row shows.
+        """
+        try:
+            cells = self.cells(*(read(RESULTS / f"{name}.csv") for name in self.tables))
+        except (LookupError, ValueError, ArithmeticError) as error:
+            raise InputError(
+                f"{self.question}: {' and '.join(self.tables)} lack what the first table of the "
+                f"evidence shows ({type(error).__name__}: {error}); make all of the campaign"
+            ) from error
         return f"| [{self.question}]({folder}/{self.page}) | {' | '.join(cells)} |"
 
 

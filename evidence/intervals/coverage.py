@@ -117,7 +117,9 @@ def tables_of(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         "minimisations": ("minimisations", "median"),
     }
     fits = groups.agg(**aggregates).reset_index()
-    return {"coverage": pd.concat(both, ignore_index=True), "fits": fits}
+    coverage = pd.concat(both, ignore_index=True)
+    coverage["goodness called bad"] = coverage["problem"].map(groups["bad"].mean())
+    return {"coverage": coverage, "fits": fits}
 
 
 def _grouped(every: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -61,7 +61,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 HEAD = (
     *("problem", "seed", "status", "gap", "s", "starts"),
-    *("peer: gap", "peer: s", "peer: starts"),
+    *("pyPESTO: gap", "pyPESTO: s", "pyPESTO: starts"),
 )
 OPTIONS = (
     Option("folder", "", "folder with a folder for each problem, as the collection has"),

@@ -85,6 +85,20 @@ def test_a_part_that_fails_or_lacks_a_package_is_reported_and_the_others_run(
     assert "[4/4] alpha-pinene: about 60 s, until " in said
 
 
+def test_a_table_of_a_part_of_a_campaign_ends_no_other_part(
+    ended: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def lacking() -> None:
+        raise InputError("Dense series: a column is missing")
+
+    monkeypatch.setattr(overview, "write", lacking)
+    assert (
+        run_all([Part(ROWS["jak-stat"]), Part(ROWS["alpha-pinene"])], tmp_path)
+        == ["Dense series: a column is missing"] * 2
+    )
+    assert [command[4] for command in ended] == ["jak-stat", "alpha-pinene"]
+
+
 def test_options_of_a_part_require_its_packages() -> None:
     row = replace(ROWS["petab-gradients"], needs=["no-such-package"])
     assert Part(row).missing() == ["no-such-package"]
