@@ -113,7 +113,8 @@ def band_notes(result: ResultData, bands: Sequence[Band]) -> Iterator[str]:
         without: dict[tuple[NoBand, tuple[str, ...]], list[str]] = {}
         for band, band_reasons in zip(bands, listed, strict=True):
             for reason in band_reasons:
-                named = {NoBand.UNDETERMINED: band.undetermined, NoBand.AT_A_BOUND: band.at_bounds}
+                named = {NoBand.UNDETERMINED: band.undetermined}
+                named |= dict.fromkeys((NoBand.AT_A_BOUND, NoBand.BENT), band.at_bounds)
                 without.setdefault((reason, named.get(reason, ())), []).append(band.name)
         for (reason, keys), names in without.items():
             remedy = subject == "band"
@@ -162,6 +163,10 @@ def why_no_band(
     if reason is NoBand.AT_A_BOUND:
         are = "is" if len(keys) == 1 else "are"
         words = f", where it moves with {some(keys)}, which {are} at a bound and may leave it"
+        return f"{words}; take the band by profile" if remedy else words
+    if reason is NoBand.BENT:
+        leave = "leaves its bound" if len(keys) == 1 else "leave their bounds"
+        words = f": values far beyond a linear one fit as well once {some(keys)} {leave}"
         return f"{words}; take the band by profile" if remedy else words
     if reason is NoBand.ELSEWHERE:
         return ": another solution that fits cannot be integrated there"

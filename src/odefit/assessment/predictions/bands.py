@@ -22,6 +22,7 @@ class NoBand(Enum):
     NO_FREEDOM = "no freedom"
     NOT_POSITIVE = "not positive"
     AT_A_BOUND = "at a bound"
+    BENT = "bent"
     ELSEWHERE = "elsewhere"
     NOT_COMPUTED = "not computed"
 

@@ -27,6 +27,7 @@ from odefit.assessment.intervals.released import released
 from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
 from odefit.assessment.outputs import evaluated, noise_sds, outputs_of
+from odefit.assessment.predictions.band_checks import without_bent
 from odefit.assessment.predictions.bands import Band, Interval, NoBand
 from odefit.assessment.predictions.prediction_runs import refused_on_nodes
 from odefit.common.arrays import Array, BoolArray
@@ -144,11 +145,17 @@ class LinearBands:
         """Return the bands of observables and states, see :class:`BandSource`.
 
         A confidence band ends at zero for quantities that equations and bounds keep nonnegative.
-        Its level stays the same, since the values left out are impossible.
+        Its level stays the same, since the values left out are impossible. A state has none if an
+        unknown at a bound leads it much further.
         """
         bands_of = self.uncut(condition, times, level, names)
         if isinstance(bands_of, Failure):
             return bands_of
+        rest = self._deviance.limit(level) - self._rise
+        keys = self._forward.problem.keys
+        held = [key for key, at in zip(keys, self._held & self._effective, strict=True) if at]
+        at = self._forward, self._vector, condition
+        bands_of = without_bent(*at, bands_of, held, self._deviance, rest)
         floors = nonnegative_names(self._forward.problem, condition)
         return [_cut(band) if band.name in floors else band for band in bands_of]
 
