@@ -222,7 +222,7 @@ def local_identifiability(
         point = PointFinding(
             vector,
             evaluation if isinstance(evaluation, Failure) else None,
-            seen.engines.preferred(evaluation.choice),
+            seen.engines.first(seen.field, evaluation.choice),
         )
         if isinstance(evaluation, Evaluation) and not isinstance(along, Failure):
             sensitivities = _sensitivities(seen, vector, along)

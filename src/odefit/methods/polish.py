@@ -26,7 +26,7 @@ from odefit.problem.variants.sizes import expected_sizes
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.cut_off import NEVER, CutOffError, cutting_off
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice
-from odefit.simulation.engines.registry import EXPLICIT, explicit_engine
+from odefit.simulation.engines.registry import EXPLICIT
 from odefit.simulation.other_integrations import other_integrations
 from odefit.simulation.trajectories.trajectory import Trajectory, without_sensitivities
 
@@ -130,7 +130,7 @@ def answer_by(
             finer = forward.with_accuracy(FINEST)
             if not negligible(answered.evaluation.cost):
                 answered = _lower(answered, _answer_at(finer, end, estimate, late))
-            elif polish and not late and explicit_engine() is EXPLICIT:
+            elif polish and not late and forward.engines.explicit(forward.field) is EXPLICIT:
                 # Its errors, which are those of the residuals now, can be smaller.
                 nearest = replace(better, vector=_next(finer, better.vector))
                 answered = _lower(answered, _answer_at(finer, nearest, estimate, late))

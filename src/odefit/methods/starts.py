@@ -1,8 +1,9 @@
 """Start values of the unknowns: guesses, designs of many points, and the best of a few of them.
 
-Points are integrated one by one. In the lanes of heyoka's batches all points of a group take as
-many steps as the slowest, two to three times the average. So almost nothing is gained, and an
-integrator for batches has to be compiled first: ``evidence/speed/screening_in_lanes.py``.
+Points are integrated one by one, except by linear equations, whose closed form takes no steps. In
+the lanes of heyoka's batches all points of a group take as many steps as the slowest, two to three
+times the average. So almost nothing is gained, and an integrator for batches has to be compiled
+first: ``evidence/speed/screening_in_lanes.py``.
 """
 
 from __future__ import annotations
@@ -114,10 +115,13 @@ def lowest(projection: VariableProjection, points: Array, control: Control) -> t
         return points[0], 0.0  # nothing to choose
     best, least = points[0], math.inf
     choice = UNDECIDED
-    for x in points:
+    for x, known in zip(points, projection.forward.trajectories_at(points), strict=True):
         if control.should_stop():
             break
-        evaluation = projection.evaluate_cost(x, choice)
+        if known is not None:
+            evaluation = projection.cost_along(x, known)
+        else:
+            evaluation = projection.evaluate_cost(x, choice)
         choice = evaluation.choice
         if isinstance(evaluation, Evaluation) and evaluation.cost < least:
             best, least = x, evaluation.cost

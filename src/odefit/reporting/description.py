@@ -37,7 +37,7 @@ from odefit.reporting.sentences import data_sentence, sentence
 from odefit.reporting.tables import Column, columns_that_fit, inset, name_column, table_of
 from odefit.reporting.terminal import NARROW_WIDTH, bulleted, output, plain_only
 from odefit.simulation import ForwardMap
-from odefit.simulation.engines.registry import ENGINES, EXPLICIT, explicit_engine
+from odefit.simulation.engines.registry import ENGINES, EXPLICIT
 from odefit.simulation.modes.surfaces import Surfaces
 from odefit.structure.identifiability import analysed
 from odefit.structure.series.deadline import Deadline
@@ -335,7 +335,7 @@ def _integration(problem: Problem, forward: ForwardMap, analysis: Identifiabilit
             )
         stiff = sum(ENGINES[p.engine].stiff for p in analysis.usable)
         method = ENGINES[forward.engines.implicit_name(field)].method
-        explicit = (explicit_engine() or EXPLICIT).label
+        explicit = (forward.engines.explicit(field) or EXPLICIT).label
         if Surfaces.of(field) is not None:
             yield (
                 "The right-hand sides switch where conditions on states change: such times are "

@@ -1,10 +1,9 @@
 """The forward map of a problem: from unknowns to residuals and their Jacobian.
 
-An evaluation takes these steps: 1. `trajectories/conditions.py` divides all conditions into units;
-2. `trajectories/trajectory.py` traverses the events and segments of one condition, or
-`trajectories/shared_map.py` those of conditions with the same beginning; 3.
-`propagation/propagation.py` begins a condition, and moves it through an event or a segment; 4.
-`engines/engines.py` chooses the engine that integrates a segment with its sensitivities; 5.
+An evaluation has these steps: 1. `trajectories/conditions.py` divides all conditions into units; 2.
+`trajectories/trajectory.py` traverses events and segments of one condition, `shared_map.py` those
+of conditions with the same beginning; 3. `propagation/propagation.py` begins a condition, and moves
+it through an event or a segment; 4. `engines/engines.py` chooses the engine for a segment; 5.
 `residuals/residual_arrays.py` compares the trajectories with the measurements.
 """
 
@@ -124,9 +123,8 @@ class ForwardMap:
     @property
     def arguments(self) -> tuple[Problem, EngineName, float | None, Nodes | None, int | None, bool]:
         """The arguments that make the same forward map in another process."""
-        engines = self.engines
-        setting, tolerance = engines.setting, engines.tolerance
-        return self.problem, setting, tolerance, self.nodes, engines.steps, engines.controlled
+        by = self.engines
+        return self.problem, by.setting, by.tolerance, self.nodes, by.steps, by.controlled
 
     def with_accuracy(self, tolerance: float, controlled: bool = True) -> ForwardMap:
         """Return the forward map with another accuracy of the implicit engines.
@@ -185,11 +183,8 @@ class ForwardMap:
         position = self.problem.conditions.index(condition)
         if times is not None:
             times = np.asarray(times, dtype=float)
-            if len(times) and not (
-                np.isfinite(times[:-1]).all()
-                and (np.diff(times) > 0).all()
-                and times[0] >= condition.t0
-            ):
+            increasing = np.isfinite(times[:-1]).all() and (np.diff(times) > 0).all()
+            if len(times) and not (increasing and times[0] >= condition.t0):
                 raise InputError(
                     f"times must increase, and not be before t0 = {condition.t0:g}; only the last "
                     "one may be infinite"
@@ -272,10 +267,11 @@ class ForwardMap:
     ) -> Evaluation | Failure:
         begun = self._last_choice if choice is LAST_SERVED else choice
         along = self.trajectories(vector, begun, sensitivities=sensitivities)
-        if isinstance(along, Failure):
-            evaluation: Evaluation | Failure = along
-        else:
-            evaluation = self.evaluate_along(vector, along, derivatives=sensitivities)
+        evaluation = (
+            along
+            if isinstance(along, Failure)
+            else self.evaluate_along(vector, along, derivatives=sensitivities)
+        )
         if choice is LAST_SERVED:
             self._last_choice, self._seen = evaluation.choice, True
         return evaluation
@@ -324,6 +320,11 @@ class ForwardMap:
         if isinstance(outcome, Failure) and ended:
             raise CutOffError(outcome.reason)
         return outcome
+
+    def trajectories_at(self, points: Array) -> Sequence[list[Trajectory] | None]:
+        """Return trajectories without sensitivities at many vectors, see :class:`PointsMap`."""
+        maps = self._maps(False)
+        return maps.at_points(points) if isinstance(maps, ConditionsMap) else [None] * len(points)
 
     def assemble(
         self, vector: Array, trajectories: Sequence[Trajectory]
@@ -387,8 +388,7 @@ class ForwardMap:
     ) -> list[Evaluation | Failure]:
         """Evaluate vectors, shape (count, n), each by the engine that served the previous one."""
         if executor is None:
-            evaluations: list[Evaluation | Failure] = []
-            choice = UNDECIDED
+            choice, evaluations = UNDECIDED, list[Evaluation | Failure]()
             for vector in vectors:
                 evaluations.append(self.evaluate(vector, choice))
                 choice = evaluations[-1].choice

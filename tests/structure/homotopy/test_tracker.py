@@ -25,7 +25,7 @@ class Univariate:
         self.start, self.end, self.gamma = start, end, gamma
 
     def evaluate(
-        self, paths: IntArray, points: ComplexArray, t: Array
+        self, paths: IntArray, points: ComplexArray, t: Array, by_t: bool = True
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
         x = points[:, 0]
         f, g = np.polyval(self.start, x), np.polyval(self.end, x)
@@ -92,7 +92,7 @@ def test_paths_that_pass_close_by_each_other_are_kept_apart() -> None:
 
     class NearlyMeeting:
         def evaluate(
-            self, paths: IntArray, points: ComplexArray, t: Array
+            self, paths: IntArray, points: ComplexArray, t: Array, by_t: bool = True
         ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
             shift = t - 0.5
             values = points**2 - (shift**2 + 1e-4)[:, None]
@@ -148,7 +148,7 @@ def test_regular_singular_and_missing_solutions_are_distinguished() -> None:
 
     class Squares:
         def evaluate(
-            self, paths: IntArray, points: ComplexArray, t: Array
+            self, paths: IntArray, points: ComplexArray, t: Array, by_t: bool = True
         ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
             x, y = points.T
             zero = np.zeros_like(x)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
+from odefit.common.arrays import ComplexArray
 from odefit.structure.homotopy.square import SquareSystem, distinct_values
 from odefit.structure.homotopy.tracker import distinct_rows, track
 from odefit.structure.series.differentiated_system import DifferentiatedSystem
 from odefit.structure.solutions.auxiliary_states import consistent_point, on_principal_branch
 from odefit.structure.solutions.comparison import OutputComparison
-from odefit.structure.solutions.indistinguishable import MovingPointHomotopy, find_indistinguishable
+from odefit.structure.solutions.indistinguishable import (
+    MovingPointHomotopy,
+    MovingProblemHomotopy,
+    find_indistinguishable,
+)
 from tests.structure.models import problem
 
 SWAP = problem({"x": "-a*x", "z": "a*x - b*z"}, {"y": "z"}, ["a", "b"])
@@ -54,6 +62,33 @@ def test_indistinguishable_solutions_stay_so_along_the_path() -> None:
     names = [square.system.names[i] for i in square.solved]
     a, b = names.index("a"), names.index("b")
     assert tracked.ends[0, a] == pytest.approx(target[b])
+
+
+def test_a_moving_problem_is_evaluated_in_one_call() -> None:
+    """Predictions need the derivative by t; other steps do not, and take less for it."""
+    square, rng = square_of(), np.random.default_rng(3)
+    (start, known), (end, there) = square.generic_point(rng), square.generic_point(rng)
+    bends = rng.normal(size=(1, len(start))).astype(complex)
+    homotopy = MovingProblemHomotopy(square, (start, known), (end[None], there[None]), bends)
+    arguments = np.array([0]), (start + 0.1)[None], np.array([0.6])
+    sizes = []
+    values = square.values
+
+    def counted(points: ComplexArray, *more: Any, **named: Any) -> Any:
+        sizes.append(len(points))
+        return values(points, *more, **named)
+
+    with patch.object(square, "values", counted):
+        left, jacobian, by_t = homotopy.evaluate(*arguments)
+        other, same, _ = homotopy.evaluate(*arguments, False)
+    assert sizes == [4, 2]
+    assert other == pytest.approx(left, rel=1e-12)
+    assert same == pytest.approx(jacobian, rel=1e-12)
+    step = 1e-4
+    after, before = (
+        homotopy.evaluate(*arguments[:2], arguments[2] + side * step)[0] for side in (1, -1)
+    )
+    assert by_t == pytest.approx((after - before) / (2 * step), rel=1e-4, abs=1e-6)
 
 
 def test_a_search_that_is_cut_short_says_so() -> None:

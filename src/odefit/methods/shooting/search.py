@@ -369,7 +369,7 @@ def _followed(forward: ForwardMap, on_nodes: Start, end: IterationEnd) -> Evalua
     assert end.problem is not None
     tolerance, choice = CostTolerance.of(forward), end.at.choice
     # Local Linearization needs twice the steps for each further digit.
-    limited = ENGINES[forward.engines.preferred()].finest > IMPLICIT_TOLERANCE
+    limited = ENGINES[forward.engines.first(forward.field)].finest > IMPLICIT_TOLERANCE
     accurate = forward if limited else forward.with_accuracy(IMPLICIT_TOLERANCE)
     for whole_map in (forward, accurate):
         whole = whole_map.evaluate(on_nodes.vector, choice)

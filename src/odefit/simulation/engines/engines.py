@@ -2,12 +2,12 @@
 
 An explicit method of high order is faster than an implicit multistep method until the problem is
 stiff; then its steps shrink without end. It is odefit's Runge-Kutta method, or heyoka's Taylor
-method where heyoka is installed. When it has taken as long as a usual implicit integration, the
-implicit engine computes the same segment. Some integrations are repeated by the other engine, and
-the one that is expected to be faster goes first from then on. Times are predicted
-(:mod:`odefit.simulation.engines.comparison`). Every integration takes and returns the
-knowledge of the stiffness, as a value: :class:`EngineChoice`. It depends on its arguments alone,
-never on the clock, so that results are the same on any machine.
+method where heyoka is installed and the equations are not linear ones of few states. When it has
+taken as long as a usual implicit integration, the implicit engine computes the same segment. Some
+integrations are repeated by the other engine, and the one that is expected to be faster goes first
+from then on. Times are predicted (:mod:`odefit.simulation.engines.comparison`). Every integration
+takes and returns the knowledge of the stiffness, as a value: :class:`EngineChoice`. It depends on
+its arguments alone, never on the clock, so that results are the same on any machine.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from odefit.simulation.engines.registry import (
     EXPLICIT,
     TAYLOR,
     EngineName,
+    EngineRow,
     explicit_engine,
     import_problem,
     missing_engines,
@@ -143,6 +144,10 @@ class Engines:
             self._of_modes[field] = self.for_another_field(self.needed)
         return self._of_modes[field]
 
+    def explicit(self, field: VectorField) -> EngineRow | None:
+        """Return the explicit engine for the equations, if any."""
+        return EXPLICIT if self._linear.need_no_taylor(field) else explicit_engine()
+
     def preferred(self, choice: EngineChoice = UNDECIDED) -> EngineName:
         """Return the name of the engine that is tried first, whatever the equations."""
         if self.setting != "auto":
@@ -152,7 +157,10 @@ class Engines:
 
     def first(self, field: VectorField, choice: EngineChoice = UNDECIDED) -> EngineName:
         """Return the name of the engine that is tried first for the equations."""
-        return self._only(field) or self.preferred(choice)
+        if only := self._only(field):
+            return only
+        explicit = None if choice.stiff else self.explicit(field)
+        return (explicit or stiff_engine()).name
 
     def implicit_name(self, field: VectorField) -> EngineName:
         """Return the name of the engine for stiff equations."""
@@ -262,7 +270,7 @@ class Engines:
         key = pattern, outputs
         if key not in self._ways:
             only, costs = self._only(field), self._costs(field, pattern.directions)
-            explicit = None if only else explicit_engine()
+            explicit = None if only else self.explicit(field)
             large, switch = costs.too_large_for_taylor, None
             if large and (explicit is TAYLOR or len(field.states) > MOST_COMPARED):
                 explicit = None

@@ -40,6 +40,7 @@ from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
 
 if TYPE_CHECKING:
     from odefit.simulation.trajectories.linear_batch import LinearBatch
+    from odefit.simulation.trajectories.linear_points import PointsMap
 
 
 class UnitOutcome(NamedTuple):
@@ -109,6 +110,7 @@ class ConditionsMap:
             self._units += [_Unit(shared, k, first + 1 + k, first) for k in limbs]
             self._choices += 1 + len(limbs)
         self._batches: list[tuple[LinearBatch, dict[int, int]]] | None = None
+        self._points: list[PointsMap] | None = None
 
     @property
     def passes_events(self) -> bool:
@@ -182,6 +184,33 @@ class ConditionsMap:
         trajectories[-1] = replace(trajectories[-1], choice=together(choice, after))
         return trajectories
 
+    def at_points(self, points: Array) -> Sequence[list[Trajectory] | None]:
+        """Return the trajectories of all conditions at several vectors, shape (points, n).
+
+        Those of linear equations are computed together, without sensitivities. None replaces those
+        that have to be computed one by one.
+        """
+        if self._points is None:
+            self._points = self._made_points()
+        if not self._points or cut_off().reached:
+            return [None] * len(points)
+        return self._points[0](points)
+
+    def _made_points(self) -> list[PointsMap]:
+        """Return the map of several points, if there is one."""
+        field, conditions, _, sensitivities = self._arguments
+        parts = [
+            unit.part for unit in self._units if not isinstance(unit.part, SharedMap | SumsMap)
+        ]
+        if sensitivities or len(parts) < len(conditions) or self.elsewhere is not None:
+            return []
+        if field.inputs or not seem_linear(field) or parts[0].propagation.closed_form() is None:
+            return []
+        from odefit.simulation.trajectories.linear_points import points_map
+
+        numbers = [unit.number for unit in self._units]
+        return points_map(field, dict(zip(numbers, parts, strict=True)), self._known)
+
     def integrate(
         self, numbers: Iterable[int], vector: Array, choices: Sequence[EngineChoice]
     ) -> dict[int, UnitOutcome]:
@@ -211,7 +240,9 @@ class ConditionsMap:
                 continue
             their_choices = [choices[self._units[number].choice] for number in units]
             chosen = np.array([places[number] for number in units])
-            for number, trajectory in zip(units, batch(vector, chosen, their_choices), strict=True):
+            for number, trajectory in zip(
+                units, batch(vector[None], chosen, their_choices), strict=True
+            ):
                 if trajectory is not None:
                     at = self._units[number].number
                     outcomes[number] = UnitOutcome(

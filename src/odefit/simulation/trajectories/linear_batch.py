@@ -72,13 +72,17 @@ def batches_of(
 
 
 class LinearBatch:
-    """Conditions with the same linear equations and equally many unknowns."""
+    """Conditions with the same linear equations and equally many unknowns.
+
+    With several `points`, `parts` without sensitivities are repeated for each of them.
+    """
 
     def __init__(
         self,
         equations: LinearEquations,
         parts: Sequence[ConditionMap | LocatedMap],
         known: dict[Any, Computed],
+        points: int = 1,
     ) -> None:
         self._equations = equations
         field, conditions = parts[0].field, [part.condition for part in parts]
@@ -100,7 +104,7 @@ class LinearBatch:
         ]
         self._sizes = len(field.states), len(field.scalars)
         self._place_events(conditions, field, quantities)
-        self._binding = StackedBinding(quantities, scalars, self._columns, known)
+        self._binding = StackedBinding(quantities, scalars, self._columns, known, points)
         self._of = np.array([k for k, _ in quantities], dtype=np.intp)
 
     def _place_events(
@@ -129,15 +133,17 @@ class LinearBatch:
         self._events = StackedEvents(field.states, scalars, events, shape, quantities)
 
     def __call__(
-        self, vector: Array, chosen: IntArray, choices: Sequence[EngineChoice]
+        self, vectors: Array, chosen: IntArray, choices: Sequence[EngineChoice]
     ) -> list[Trajectory | None]:
         """Return the trajectories of some conditions, by their numbers in the batch.
+
+        `vectors` are the values of the unknowns at the points of the batch, shape (points, n).
 
         None replaces a trajectory that has to be computed otherwise, because digits would be lost
         or values are not finite. `choices` are stored in the trajectories.
         """
         with np.errstate(all="ignore"):
-            made = _Evaluated(self, vector)
+            made = _Evaluated(self, vectors)
             trajectories: list[Trajectory | None] = [None] * len(chosen)
             coefficients = made.coefficients(self._equations)
             usable = chosen[coefficients.finite[chosen] & made.usable[chosen]]
@@ -182,15 +188,15 @@ class LinearBatch:
 
 
 class _Evaluated:
-    """The quantities of a batch at a vector, and the order of its events."""
+    """The quantities of a batch at its points, and the order of its events."""
 
-    def __init__(self, batch: LinearBatch, vector: Array) -> None:
+    def __init__(self, batch: LinearBatch, vectors: Array) -> None:
         self.batch = batch
         n, p = batch._sizes
         count, m = batch._columns.shape
-        self.sizes = np.abs(vector[batch._columns])
+        self.sizes = np.abs(vectors[0][batch._columns])  # several points have no sensitivities
         self.sizes[self.sizes == 0.0] = 1.0
-        values, along = batch._binding(vector)
+        values, along = batch._binding(vectors)
         along *= self.sizes[batch._of]
         first, second = count * n, count * (n + p)
         self.begun = values[:first].reshape(count, n)

@@ -233,11 +233,16 @@ class SquareSystem:
         return values
 
     def values(
-        self, points: ComplexArray, parameters: ComplexArray, derivatives: bool = True
+        self,
+        points: ComplexArray,
+        parameters: ComplexArray,
+        derivatives: bool = True,
+        leading: int | None = None,
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
         """Return left-hand sides, and their Jacobians by solved and by held unknowns.
 
-        Without `derivatives` the Jacobians are empty arrays.
+        The Jacobians are those of the `leading` points alone, if that is given. Without
+        `derivatives` they are empty arrays.
         """
         values = self.all_unknowns(points, parameters)
         n, count = self.size, len(self.system.names)
@@ -245,7 +250,8 @@ class SquareSystem:
         operations = n**3 if derivatives else n
         self.system.deadline.spend(PER_CALL + PER_SOLUTION * len(points) * operations)
         left = np.zeros((len(points), n), dtype=complex)
-        jacobian = np.zeros((len(points), n, count if derivatives else 0), dtype=complex)
+        shape = len(points[:leading]), n, count if derivatives else 0
+        jacobian = np.zeros(shape, dtype=complex)
         for k, (known, functions) in enumerate(self._layout[1]):
             places = self._places[k]
             if not places:
@@ -253,7 +259,8 @@ class SquareSystem:
             highest = max(row.order for _, row in places)
             e = self.system.expansions[k].program.equations
             series = parameters[:, functions].reshape(len(points), len(e.functions), self.order + 1)
-            taylor = self.system.run(k, values, highest, parameters[:, known], series, derivatives)
+            at_known = parameters[:, known]
+            taylor = self.system.run(k, values, highest, at_known, series, derivatives, leading)
             at = np.array([place for place, _ in places])
             orders = np.array([row.order for _, row in places])
             outputs = np.array([row.output for _, row in places])
@@ -290,21 +297,23 @@ class ParameterHomotopy:
         self._knowns_change = bool(np.any((start != end)[:, square.active_parameters]))
 
     def evaluate(
-        self, paths: IntArray, points: ComplexArray, t: Array
+        self, paths: IntArray, points: ComplexArray, t: Array, by_t: bool = True
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
         """See :meth:`odefit.structure.homotopy.tracker.Homotopy.evaluate`."""
         square, n = self.square, self.square.size
         gamma = self.gamma[paths]
         scale = gamma - (gamma - 1) * t
-        at, by_t = self.parameters_at(paths, (t / scale)[:, None], (gamma / scale**2)[:, None])
+        at, at_by_t = self.parameters_at(paths, (t / scale)[:, None], (gamma / scale**2)[:, None])
         left, jacobian, by_held = square.values(points, at)
-        left_by_t = -by_t[:, :n]
+        left_by_t = -at_by_t[:, :n]
+        if not by_t:
+            return left - at[:, :n], jacobian, left_by_t
         held = slice(n, n + len(square.held))
         if len(square.held):
-            left_by_t = left_by_t + np.einsum("bij,bj->bi", by_held, by_t[:, held])
+            left_by_t = left_by_t + np.einsum("bij,bj->bi", by_held, at_by_t[:, held])
         if self._knowns_change:
             moved = at.copy()
-            moved[:, held.stop :] += DIFFERENCE_STEP * by_t[:, held.stop :]
+            moved[:, held.stop :] += DIFFERENCE_STEP * at_by_t[:, held.stop :]
             other, _, _ = square.values(points, moved, derivatives=False)
             left_by_t = left_by_t + (other - left) / DIFFERENCE_STEP
         return left - at[:, :n], jacobian, left_by_t

@@ -32,9 +32,12 @@ class Homotopy(Protocol):
     """Equations that change with t, from 1 (with known solutions) to 0 (with unknown ones)."""
 
     def evaluate(
-        self, paths: IntArray, points: ComplexArray, t: Array
+        self, paths: IntArray, points: ComplexArray, t: Array, by_t: bool = True
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
-        """Return values (b, n), Jacobians (b, n, n) and derivatives by t (b, n) of the paths."""
+        """Return values (b, n), Jacobians (b, n, n) and derivatives by t (b, n) of the paths.
+
+        Without `by_t` the last need not be right: only predictions need them.
+        """
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ class _Paths:
             some = np.flatnonzero(self.remembered[paths] == count)
             if len(some):
                 predicted[some] = self._predict(paths[some], count, target[some])
-        values, jacobians, _ = self.homotopy.evaluate(paths, predicted, target)
+        values, jacobians, _ = self.homotopy.evaluate(paths, predicted, target, False)
         first = solve(jacobians, -values[:, :, None])[:, :, 0]
         nearer = predicted + first
         values, jacobians, by_t = self.homotopy.evaluate(paths, nearer, target)
@@ -231,7 +234,7 @@ def refine_ends(homotopy: Homotopy, points: ComplexArray) -> tuple[ComplexArray,
     steps = []
     with np.errstate(all="ignore"):
         for _ in range(3):
-            values, jacobians, _ = homotopy.evaluate(paths, points, end)
+            values, jacobians, _ = homotopy.evaluate(paths, points, end, False)
             change = solve(jacobians, -values[:, :, None])[:, :, 0]
             points = points + change
             size = np.abs(change) / (np.abs(points) + 1e-8 * np.abs(points).max(axis=1)[:, None])

@@ -157,6 +157,7 @@ class DifferentiatedSystem:
         known: ComplexArray,
         functions: ComplexArray,
         derivatives: bool = True,
+        leading: int | None = None,
     ) -> TaylorCoefficients[np.complex128]:
         """Return the Taylor coefficients of expansion `k` over the complex numbers.
 
@@ -165,7 +166,7 @@ class DifferentiatedSystem:
         """
         program = self.expansions[k].program
         unknowns = values[:, self.columns[k]]
-        return program.run(COMPLEX, unknowns, order, known, functions, derivatives)
+        return program.run(COMPLEX, unknowns, order, known, functions, derivatives, leading)
 
     def run_modular(
         self,

@@ -228,9 +228,11 @@ class SeriesProgram:
         known: npt.NDArray[Scalars] | None = None,
         functions: npt.NDArray[Scalars] | None = None,
         derivatives: bool = True,
+        leading: int | None = None,
     ) -> TaylorCoefficients[Scalars]:
         """Return the Taylor coefficients of all outputs, up to `order`.
 
+        `derivatives` are those of the `leading` ones of the batch alone, if that is given.
         `numbers` is the field, :data:`COMPLEX` or :data:`MODULAR`. Shapes: `unknowns` (batch, n),
         `known` (batch, known), `functions` (batch, functions, order + 1).
         """
@@ -261,7 +263,7 @@ class SeriesProgram:
         outputs = v[:, self._slots["outputs"]].transpose(2, 0, 1)
         if not derivatives:
             return TaylorCoefficients(outputs, None, v[:, states].transpose(2, 0, 1))
-        jacobian = self._sensitivities(numbers, v, order)
+        jacobian = self._sensitivities(numbers, v[:, :, :leading], order)
         return TaylorCoefficients(outputs, jacobian, v[:, states].transpose(2, 0, 1))
 
     def _sensitivities(
@@ -304,7 +306,7 @@ class TaylorCoefficients(Generic[Scalars]):
     """Taylor coefficients of a rational ODE.
 
     Shapes: `outputs` (batch, order + 1, q), their `derivatives` by the unknowns (batch, order + 1,
-    q, n), `states` (batch, order + 1, m).
+    q, n), or those of the leading ones of the batch, `states` (batch, order + 1, m).
     """
 
     outputs: npt.NDArray[Scalars]

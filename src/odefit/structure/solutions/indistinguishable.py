@@ -134,7 +134,7 @@ class MovingPointHomotopy:
         self.bend = bend
 
     def evaluate(
-        self, paths: IntArray, points: ComplexArray, t: Array
+        self, paths: IntArray, points: ComplexArray, t: Array, by_t: bool = True
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
         """See :meth:`odefit.structure.homotopy.tracker.Homotopy.evaluate`."""
         t, count = t[:, None], len(paths)
@@ -144,8 +144,8 @@ class MovingPointHomotopy:
         both = np.concatenate([points, moving])
         at = np.broadcast_to(self.parameters, (2 * count, len(self.parameters)))
         left, jacobian, _ = self.square.values(both, np.asarray(at))
-        by_t = -np.einsum("bij,bj->bi", jacobian[count:], moving_by_t)
-        return left[:count] - left[count:], jacobian[:count], by_t
+        left_by_t = -np.einsum("bij,bj->bi", jacobian[count:], moving_by_t)
+        return left[:count] - left[count:], jacobian[:count], left_by_t
 
 
 class MovingProblemHomotopy:
@@ -168,26 +168,34 @@ class MovingProblemHomotopy:
         self.bends = bends
 
     def evaluate(
-        self, paths: IntArray, points: ComplexArray, t: Array
+        self, paths: IntArray, points: ComplexArray, t: Array, by_t: bool = True
     ) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
         """See :meth:`odefit.structure.homotopy.tracker.Homotopy.evaluate`."""
-        left, jacobian = self._difference(paths, points, t, derivatives=True)
-        later, _ = self._difference(paths, points, t + DIFFERENCE_STEP, derivatives=False)
-        return left, jacobian, (later - left) / DIFFERENCE_STEP
-
-    def _difference(
-        self, paths: IntArray, points: ComplexArray, t: Array, *, derivatives: bool
-    ) -> tuple[ComplexArray, ComplexArray]:
-        """Return the difference of left-hand sides at the points and at the moving point."""
-        t, count = t[:, None], len(paths)
-        first, known = self.start
-        last, values = self.end[0][paths], self.end[1][paths]
-        moving = last + t * (first - last) + t * (1 - t) * self.bends[paths]
-        at = values + t * (known - values)
+        count = len(paths)
+        # One evaluation of all takes little longer than one of the points alone.
+        parts = [(points, t), (self._moving(paths, t), t)]
+        if by_t:
+            later = t + DIFFERENCE_STEP
+            parts += [(points, later), (self._moving(paths, later), later)]
+        at = [self._parameters(paths, time) for _, time in parts]
         left, jacobian, _ = self.square.values(
-            np.concatenate([points, moving]), np.concatenate([at, at]), derivatives
+            np.concatenate([point for point, _ in parts]), np.concatenate(at), leading=count
         )
-        return left[:count] - left[count:], jacobian[:count]
+        here, there, *after = np.split(left, len(parts))
+        values = here - there
+        if not by_t:
+            return values, jacobian, np.zeros_like(values)
+        return values, jacobian, (after[0] - after[1] - values) / DIFFERENCE_STEP
+
+    def _moving(self, paths: IntArray, t: Array) -> ComplexArray:
+        """Return the moving points at t, shape (paths, n)."""
+        first, last, t = self.start[0], self.end[0][paths], t[:, None]
+        return np.asarray(last + t * (first - last) + t * (1 - t) * self.bends[paths])
+
+    def _parameters(self, paths: IntArray, t: Array) -> ComplexArray:
+        """Return the parameters at t, shape (paths, parameters)."""
+        values = self.end[1][paths]
+        return np.asarray(values + t[:, None] * (self.start[1] - values))
 
 
 def carried(

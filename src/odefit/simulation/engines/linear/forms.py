@@ -13,7 +13,7 @@ from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.engine import Integration, SegmentSolution
 from odefit.simulation.engines.linear.closed_form import MOST_STATES, ClosedForm, time_of
-from odefit.simulation.engines.registry import TAYLOR, import_problem
+from odefit.simulation.engines.registry import EXPLICIT, TAYLOR, import_problem
 
 if TYPE_CHECKING:
     from odefit.simulation.engines.linear.equations import LinearEquations
@@ -67,17 +67,26 @@ class LinearForms:
         """Return the closed form of a field; None if its equations have no closed form."""
         key = field, pattern
         if key not in self._closed:
-            equations = self._equations(field) if self._may_be_closed(field) else None
+            equations = self._equations(field) if self.may_be_closed(field) else None
             self._closed[key] = None if equations is None else ClosedForm(equations, pattern)
         return self._closed[key]
 
-    def _may_be_closed(self, field: VectorField) -> bool:
+    def may_be_closed(self, field: VectorField) -> bool:
         """Return whether equations seem to have a closed form, which is not made yet."""
         if field not in self._linear:
             few = len(field.states) <= MOST_STATES and not field.inputs
             possible = few and self._allowed and not import_problem("casadi")
             self._linear[field] = possible and seem_linear(field)
         return self._linear[field]
+
+    def need_no_taylor(self, field: VectorField) -> bool:
+        """Return whether equations that may have a closed form are never compiled for heyoka.
+
+        odefit's own explicit engine integrates them in few steps, and the closed form replaces
+        many. For few states, compilation takes as long as ten thousand such integrations.
+        """
+        few = len(field.states) <= MANY_STATES
+        return few and self.may_be_closed(field) and not EXPLICIT.problem
 
     def pay(self, problem: Integration) -> bool:
         """Return whether a solution with many outputs takes explicit methods longer."""
@@ -89,11 +98,13 @@ class LinearForms:
             return False
         span = float(problem.segment.times[-1]) - problem.segment.start
         fast = float(np.abs(vectors.values).max()) * span
-        return bool(TAYLOR.problem) or fast > max(FAST, SHARE * len(problem.segment.times))
+        if self.need_no_taylor(problem.field) or TAYLOR.problem:
+            return True
+        return fast > max(FAST, SHARE * len(problem.segment.times))
 
     def time(self, problem: Integration) -> float:
         """Return the time of a solution in closed form, in ns; infinite without such a form."""
-        may_be = self._may_be_closed(problem.field)
+        may_be = self.may_be_closed(problem.field)
         return time_of(len(problem.segment.times)) if may_be else math.inf
 
     def solution(self, problem: Integration) -> SegmentSolution | None:
@@ -103,8 +114,11 @@ class LinearForms:
 
     def step_by_step(self, problem: Integration) -> SegmentSolution | None:
         """Return the solution of a segment with many parts or outputs; None if there are few."""
+        if not self._allowed:
+            return None
         field, outputs = problem.field, len(problem.segment.times)
-        parts, absent = len(problem.segment.polynomials), bool(TAYLOR.problem)
+        parts = len(problem.segment.polynomials)
+        absent = self.need_no_taylor(field) or bool(TAYLOR.problem)
         values = len(field.states) * (1 + problem.pattern.directions)
         if parts >= (FEW_PARTS if absent else MANY_PARTS):
             most = parts * (PART + PART_VALUE * values) * (SLOWER if absent else 1.0)
