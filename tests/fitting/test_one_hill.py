@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
-from odefit import Model, Problem, SingleShooting, Status
+from odefit import Experiment, Model, Problem, SingleShooting, Status
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Trouble
 from odefit.common.arrays import Array
@@ -176,6 +177,38 @@ def test_ends_of_one_ridge_are_one_solution_although_the_equations_distinguish_t
     assert len([*(counted := with_hills(told)).equal, *counted.near]) == 1
     copied = replace(state, complete=Completeness(2, 2), copies=(other,))
     assert len([*(counted := with_hills(copied)).equal, *counted.near]) == 2
+
+
+def test_solutions_that_differ_in_separate_experiments_are_not_compared() -> None:
+    """Each differs from the answer in one experiment, as the deviance is a sum over these."""
+    times = np.arange(12.0)
+    data = {"t": times, "x": np.cos(times)}
+    experiments = [Experiment(n, data, t0=0.0, constants={"w": f"w{n}"}) for n in "ab"]
+    problem = Problem(
+        Model(ode={"x": "w*v", "v": "-w*x"}, constants={"w": 1.0}),
+        parameters={name: {"lower": 0.2, "upper": 6.0} for name in ("wa", "wb")},
+        initial={"x": 1.0, "v": 0.0},
+        noise={"x": {"sd": 0.2}},
+        experiments=experiments,
+    )
+    alias = 2 * np.pi - 1.0
+    ends = [np.array([1.0, 1.0]), np.array([alias, 1.0]), np.array([1.0, alias])]
+    state, _ = two_ends(lambda: (ForwardMap(problem), ends[0], ends[1]))
+    one, other = state.solutions
+    state = replace(state, near=(other, replace(other, vector=ends[2])))
+    pairs = []
+
+    def joins(walker: _Walker, first: Array, last: Array, highest: float) -> bool:
+        pairs.append((first.tolist(), last.tolist()))
+        return False
+
+    with (
+        patch.object(_Walker, "joins", joins),
+        patch.object(_Walker, "rise", return_value=0.0),
+    ):
+        assert len(with_hills(state).near) == 2
+    best = one.vector.tolist()
+    assert pairs == [(best, ends[1].tolist()), (best, ends[2].tolist())]
 
 
 def test_an_unfinished_comparison_is_reported() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from odefit import Experiment, ForwardMap, Model, Problem
 from odefit.common.arrays import Array
 from odefit.methods.local.variable_projection import Projection, VariableProjection
+from odefit.simulation.engines.registry import EngineName
 
 TIMES = np.linspace(0.2, 3.0, 12)
 RATES = {
@@ -163,9 +164,9 @@ PROBLEMS: list[Callable[[], Problem]] = [
 ]
 
 
-def projected(problem: Problem, **values: float) -> Projection:
+def projected(problem: Problem, engine: EngineName = "auto", **values: float) -> Projection:
     """The reduced problem at some rates; the eliminated unknowns have arbitrary values."""
     vector = np.array([values.get(key, 1.234) for key in problem.keys])
-    found = VariableProjection(ForwardMap(problem)).evaluate(vector)
+    found = VariableProjection(ForwardMap(problem, engine)).evaluate(vector)
     assert isinstance(found, Projection)
     return found

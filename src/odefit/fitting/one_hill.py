@@ -16,12 +16,15 @@ from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.common.arrays import Array
 from odefit.fitting.fit_stages import FitState
+from odefit.fitting.solutions import SOLUTION_DISTANCE
 from odefit.methods.bounded_problem import with_held
 from odefit.methods.estimate import Status
+from odefit.methods.local.cost_tolerance import close
 from odefit.methods.running.control import GRACE_SECONDS, Control
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.problem import Problem
-from odefit.problem.variants.sizes import sizes_at
+from odefit.problem.variants.parts import groups_of
+from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.result_data import Solution
 from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
@@ -68,11 +71,19 @@ def with_hills(state: FitState) -> FitState:
             s for s in several[1:] if any(np.array_equal(s.vector, c) for c in state.copies)
         )
     joined: list[Solution] = []
+    groups = _moved_groups(forward.problem, [s.vector for s in several])
+    moved = {id(s): numbers for s, numbers in zip(several, groups, strict=True)}
     unsure = 0
     slack, most = (part * limit * deviance.variance for part in (0.5 * DIP, MOST_RISE))
     for solution in (s for s in several if s not in separate):
         highest = forward.cost(solution.vector, UNDECIDED) + slack
-        near = [k for k in separate if walker.rise(k.vector, solution.vector) <= most]
+        here = moved[id(solution)]
+        near = [
+            k
+            for k in separate
+            if (moved[id(k)] <= here or here <= moved[id(k)])
+            and walker.rise(k.vector, solution.vector) <= most
+        ]
         walker.unfinished = False
         joining = next((k for k in near if walker.joins(k.vector, solution.vector, highest)), None)
         if joining is None:
@@ -90,6 +101,27 @@ def with_hills(state: FitState) -> FitState:
         uncertainty=uncertainty,
         unsure=unsure,
     )
+
+
+def _moved_groups(problem: Problem, vectors: Sequence[Array]) -> list[frozenset[int]]:
+    """Return the groups of experiments in whose own unknowns vectors differ from the first one.
+
+    The deviance is a sum over such groups. So there is no way between solutions that differ from
+    the answer in one group each, unless one of them is on the answer's hill.
+    """
+    groups = groups_of(problem)
+    if groups is None:
+        return [frozenset()] * len(vectors)
+    own = [np.array(sorted(g.acting - groups.joining), dtype=np.intp) for g in groups.groups]
+    sizes = expected_sizes(problem)
+    return [
+        frozenset(
+            number
+            for number, at in enumerate(own)
+            if not close(vector[at], vectors[0][at], SOLUTION_DISTANCE, sizes[at])
+        )
+        for vector in vectors
+    ]
 
 
 def reaching(uncertainty: Uncertainty, vectors: Sequence[Array]) -> Uncertainty:

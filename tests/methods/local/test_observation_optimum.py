@@ -13,10 +13,10 @@ from tests.methods.observed_chain import TIMES, A, B, chain, factors, noisy, pro
 def test_a_scale_is_the_regression_of_the_data_on_the_trajectory() -> None:
     pytest.importorskip("heyoka")
     problem = problem_of({"y": "s*a"}, {"y": noisy(3 * A, 1)}, {"s": {}})
-    found = projected(problem, k=0.8, m=0.6)
+    found = projected(problem, "heyoka", k=0.8, m=0.6)
     x, y = chain(TIMES, 0.8, 0.6)[0], problem.data()["y"].to_numpy()
     assert found.vector[2] == pytest.approx(x @ y / (x @ x), rel=1e-12)
-    assert found.evaluation.cost == ForwardMap(problem).cost(found.vector)
+    assert found.evaluation.cost == ForwardMap(problem, "heyoka").cost(found.vector)
 
 
 def test_a_deviation_is_the_root_mean_square_of_its_residuals() -> None:
@@ -117,6 +117,7 @@ def test_the_deviation_of_measurements_in_several_units_is_found_to_the_last_dig
             {name: {"lower": 0.0} for name in (*scales.values(), "sigma")},
             {name: {"sd": f"{scale}*sigma"} for name, scale in scales.items()},
         ),
+        "heyoka",
         k=0.8,
         m=0.6,
     )
