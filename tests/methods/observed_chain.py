@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -164,8 +164,13 @@ PROBLEMS: list[Callable[[], Problem]] = [
 ]
 
 
-def projected(problem: Problem, engine: EngineName = "auto", **values: float) -> Projection:
+def projected(problem: Problem, **values: float) -> Projection:
     """The reduced problem at some rates; the eliminated unknowns have arbitrary values."""
+    return projected_by("auto", problem, values)
+
+
+def projected_by(engine: EngineName, problem: Problem, values: Mapping[str, float]) -> Projection:
+    """The same, integrated by an engine."""
     vector = np.array([values.get(key, 1.234) for key in problem.keys])
     found = VariableProjection(ForwardMap(problem, engine)).evaluate(vector)
     assert isinstance(found, Projection)

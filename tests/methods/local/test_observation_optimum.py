@@ -7,13 +7,23 @@ import pytest
 
 from odefit import ForwardMap
 from odefit.methods.local.variable_projection import Projection, VariableProjection
-from tests.methods.observed_chain import TIMES, A, B, chain, factors, noisy, problem_of, projected
+from tests.methods.observed_chain import (
+    TIMES,
+    A,
+    B,
+    chain,
+    factors,
+    noisy,
+    problem_of,
+    projected,
+    projected_by,
+)
 
 
 def test_a_scale_is_the_regression_of_the_data_on_the_trajectory() -> None:
     pytest.importorskip("heyoka")
     problem = problem_of({"y": "s*a"}, {"y": noisy(3 * A, 1)}, {"s": {}})
-    found = projected(problem, "heyoka", k=0.8, m=0.6)
+    found = projected_by("heyoka", problem, {"k": 0.8, "m": 0.6})
     x, y = chain(TIMES, 0.8, 0.6)[0], problem.data()["y"].to_numpy()
     assert found.vector[2] == pytest.approx(x @ y / (x @ x), rel=1e-12)
     assert found.evaluation.cost == ForwardMap(problem, "heyoka").cost(found.vector)
@@ -110,16 +120,15 @@ def test_the_deviation_of_measurements_in_several_units_is_found_to_the_last_dig
 
     data = {name: factors(3 * B[::-1] + k, k) for k, name in enumerate(("y", "z", "w"), 1)}
     scales = {"y": "s", "z": "r", "w": "q"}
-    found = projected(
+    found = projected_by(
+        "heyoka",
         problem_of(
             {name: f"{scale}*b" for name, scale in scales.items()},
             data,
             {name: {"lower": 0.0} for name in (*scales.values(), "sigma")},
             {name: {"sd": f"{scale}*sigma"} for name, scale in scales.items()},
         ),
-        "heyoka",
-        k=0.8,
-        m=0.6,
+        {"k": 0.8, "m": 0.6},
     )
     b = chain(TIMES, 0.8, 0.6)[1]
 
