@@ -112,12 +112,12 @@ def _moved_groups(problem: Problem, vectors: Sequence[Array]) -> list[frozenset[
     groups = groups_of(problem)
     if groups is None:
         return [frozenset()] * len(vectors)
-    own = [np.array(sorted(g.acting - groups.joining), dtype=np.intp) for g in groups.groups]
+    places = [np.array(sorted(g.acting - groups.joining), dtype=np.intp) for g in groups.groups]
     sizes = expected_sizes(problem)
     return [
         frozenset(
             number
-            for number, at in enumerate(own)
+            for number, at in enumerate(places)
             if not close(vector[at], vectors[0][at], SOLUTION_DISTANCE, sizes[at])
         )
         for vector in vectors

@@ -41,13 +41,13 @@ class PointsMap:
     def __call__(self, points: Array) -> Sequence[list[Trajectory] | None]:
         """Return the trajectories of each point (k, n); None if they have to be computed alone."""
         most = MOST_TOGETHER // len(self._parts)
-        found: list[list[Trajectory] | None] = []
+        by_point: list[list[Trajectory] | None] = []
         for first in range(0, len(points), max(most, 1)):
             together = points[first : first + most]
             if len(together) < FEWEST:
-                return [*found, *[None] * (len(points) - len(found))]
-            found += self._at(together)
-        return found
+                return [*by_point, *[None] * (len(points) - len(by_point))]
+            by_point += self._at(together)
+        return by_point
 
     def _at(self, points: Array) -> list[list[Trajectory] | None]:
         """Return the trajectories of a few points, computed together."""
@@ -57,11 +57,11 @@ class PointsMap:
             self._batches[count] = LinearBatch(self._equations, parts, self._known, count)
         everything = np.arange(count * each)
         trajectories = self._batches[count](points, everything, [UNDECIDED] * len(everything))
-        found: list[list[Trajectory] | None] = []
+        by_point: list[list[Trajectory] | None] = []
         for first in range(0, len(trajectories), each):
             complete = [t for t in trajectories[first : first + each] if t is not None]
-            found.append(complete if len(complete) == each else None)
-        return found
+            by_point.append(complete if len(complete) == each else None)
+        return by_point
 
 
 def points_map(

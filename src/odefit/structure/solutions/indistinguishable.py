@@ -181,8 +181,8 @@ class MovingProblemHomotopy:
         left, jacobian, _ = self.square.values(
             np.concatenate([point for point, _ in parts]), np.concatenate(at), leading=count
         )
-        here, there, *after = np.split(left, len(parts))
-        values = here - there
+        here, moved, *after = np.split(left, len(parts))
+        values = here - moved
         if not by_t:
             return values, jacobian, np.zeros_like(values)
         return values, jacobian, (after[0] - after[1] - values) / DIFFERENCE_STEP
