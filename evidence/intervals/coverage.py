@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -17,6 +17,7 @@ from evidence.intervals.coverage_problems import KNOWN
 from evidence.running.batches import batch_options, batches, data_sets
 from evidence.running.campaign import Record, Task
 from odefit import Result, fit
+from odefit.assessment.profiles.parts import Profile
 
 DATA_SETS = 1000  # number of data sets of each problem
 
@@ -40,7 +41,7 @@ def examined(
     began = time.perf_counter()
     profiles = result.profile(keys, jobs=1)
     seconds = time.perf_counter() - began
-    limits = {p.key: (p.lower, p.upper, p.verdict) for p in profiles.profiles}
+    limits = {p.key: p for p in profiles.profiles}
     return {
         "number": number,
         "status": result.status.value,
@@ -53,31 +54,37 @@ def examined(
     }
 
 
-def _unknown(
-    result: Result, key: str, truth: float, profile: tuple[float, float, str]
-) -> dict[str, Any]:
-    """Return the intervals of an unknown by result and profile, and whether each is right."""
+def _unknown(result: Result, key: str, truth: float, profile: Profile) -> dict[str, Any]:
+    """Return the intervals of an unknown by result and profile, and whether each is right.
+
+    Where several solutions fit, each has an interval; the truth is to be in one of them.
+    """
     uncertainty = result.uncertainty
     if uncertainty is None:
         raise RuntimeError(f"no solution: {result.message}")
     position = uncertainty.keys.index(key)
     lower, upper = result.problem.lower[position], result.problem.upper[position]
     row = result.parameters.loc[key]
-    # The table has the intervals of all solutions that fit.
     low, high = row[["ci_low", "ci_high"]].to_numpy(dtype=float).ravel().tolist()
     shown = math.isfinite(low) and math.isfinite(high)
+    several = [s.intervals[position] for s in result.fitting if s.intervals]
     slack = 1e-9 * max(abs(truth), 1.0)
+    ends = profile.lower, profile.upper
     return {
-        "profile": profile[0] <= truth <= profile[1],
-        "open": math.isinf(profile[0]) or math.isinf(profile[1]),
-        "found": not math.isnan(profile[0] + profile[1]) or math.isinf(profile[0] - profile[1]),
-        "verdict": profile[2],
+        "profile": _held(truth, profile.intervals or [ends]),
+        "open": any(map(math.isinf, ends)),
+        "found": not any(map(math.isnan, ends)),
+        "verdict": profile.verdict,
         "shown": shown,
-        "linear": bool(low <= truth <= high) if shown else None,
+        "linear": _held(truth, several if len(several) > 1 else [(low, high)]) if shown else None,
         "flagged": bool(row["note"]) or not shown,
         "beyond": shown and bool(low < lower - slack or high > upper + slack),
         "undetermined": shown and key in {k for d in uncertainty.directions for k in d.keys},
     }
+
+
+def _held(truth: float, intervals: Iterable[Sequence[float]]) -> bool:
+    return any(low <= truth <= high for low, high in intervals)
 
 
 def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:

@@ -9,6 +9,7 @@ import pytest
 
 import odefit
 from evidence.intervals import comparisons, small_samples
+from evidence.intervals.coverage import examined
 from evidence.intervals.small_sample_problems import SAMPLES
 from evidence.running.campaign import Record
 
@@ -44,7 +45,8 @@ def test_true_curves_and_new_measurements_inside_bands_are_counted() -> None:
     assert counts["values"] == 10
     assert counts["curve inside"] <= counts["shown"]
     assert counts["new inside"] <= counts["shown"]
-    intervals = {"unknowns": {}, "bad": False, "adopted": False, "status": "converged"}
+    found = examined(result, 0, sample.truth)["unknowns"]
+    intervals = {"unknowns": found, "bad": False, "adopted": False, "status": "converged"}
     intervals |= {"fit seconds": 1.0, "profile seconds": 1.0, "minimisations": 1}
     one = {"values": 10, "shown": 10, "curve inside": 9, "new inside": 8}
     none = {"values": 10, "shown": 0, "curve inside": 0, "new inside": 0}
@@ -55,6 +57,16 @@ def test_true_curves_and_new_measurements_inside_bands_are_counted() -> None:
     assert (row["data sets"], row["values"], row["% with a band"]) == (2, 20, 50.0)
     assert row["% of true curves inside"] == 90.0
     assert row["% of new measurements inside"] == 80.0
+
+
+def test_a_value_between_the_intervals_of_two_solutions_is_not_held() -> None:
+    """The two rates of this data set are told apart, though the true ones are equal."""
+    sample = SAMPLES["fold"]
+    result = odefit.fit(sample.data_set(23), seed=23, jobs=1)
+    found = examined(result, 23, sample.truth)["unknowns"]["ka"]
+    low, high = result.params["ka"].ci or (np.nan, np.nan)
+    assert low < sample.truth["ka"] < high
+    assert (found["shown"], found["linear"], found["profile"]) == (True, False, False)
 
 
 def test_a_larger_model_is_compared_in_each_data_set() -> None:
