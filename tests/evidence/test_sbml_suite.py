@@ -30,13 +30,13 @@ def check(task: Task) -> None:
         assert found["verdict"] in {"right", "refused"}, found["reason"]
 
 
-@pytest.mark.parametrize("task", TASKS[FAST], ids=lambda task: task["case"])
+@pytest.mark.parametrize("task", TASKS[FAST], ids=[task["case"] for task in TASKS[FAST]])
 def test_a_case_of_a_sample_is_right_or_refused(task: Task) -> None:
     check(task)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task["case"])
+@pytest.mark.parametrize("task", TASKS, ids=[task["case"] for task in TASKS])
 def test_a_case_is_right_or_refused(task: Task) -> None:
     check(task)
 

@@ -37,7 +37,8 @@ def _arguments(parser: argparse.ArgumentParser) -> dict[str, Any]:
             continue
         names = sorted(action.option_strings, key=len, reverse=True)
         entry: dict[str, Any] = {
-            "required": action.required,
+            # Of several files or none, Python 3.13 says that they are required, 3.14 does not.
+            "required": action.required and action.nargs != "*",
             "names": names or [action.dest],
             "placeholder": action.metavar,
             "values": action.nargs if isinstance(action.nargs, int | str) else 1,
