@@ -47,6 +47,8 @@ def pytest_collection_finish() -> None:
 def missing_extra(error: BaseException) -> str:
     """Return the package of an extra whose absence an error reports, or an empty text."""
     named = error.name if isinstance(error, ModuleNotFoundError) else str(error)
+    if isinstance(error, AssertionError):  # on a message, in whose place another one stands
+        named = " ".join(re.findall(r"need the package (\w+), which cannot be", str(error)))
     return next((name for name in MISSING if re.search(rf"\b{name}\b", named or "")), "")
 
 
@@ -54,7 +56,7 @@ def skipped_without_extras() -> Generator[None, object, object]:
     """Skip what needs an extra that is not installed."""
     try:
         return (yield)
-    except (InputError, ModuleNotFoundError) as error:
+    except (InputError, ModuleNotFoundError, AssertionError) as error:
         if package := missing_extra(error):
             pytest.skip(f"{package} is not installed")
         raise

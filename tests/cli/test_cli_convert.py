@@ -15,6 +15,7 @@ from tests.cli.commands import refused, run
 def test_a_problem_file_becomes_petab_and_comes_back(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("yaml")
     assert run("convert", "decay.toml", "as-petab") == 0
     assert capsys.readouterr().out.strip() == str(Path("as-petab") / "problem.yaml")
     assert run("convert", "as-petab/problem.yaml", "again.yaml", "--nominal") == 0

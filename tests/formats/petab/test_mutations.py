@@ -27,6 +27,7 @@ def problems() -> list[Original]:
 
 @pytest.mark.parametrize("count", [min(40, COUNT), pytest.param(COUNT, marks=pytest.mark.slow)])
 def test_every_mutation_is_reported_without_a_traceback(count: int, tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
     first: dict[int, Fingerprint] = {}
     given = []
     for original in problems():
