@@ -50,7 +50,7 @@ def released(
         curvature, slope = float(along @ along), abs(float(gradient[j]))
         # The distance at which 2 slope d + curvature d^2 equals the allowed rise.
         room = problem.upper[j] - problem.lower[j]
-        bottom = slope + math.sqrt(slope**2 + curvature * allowed)
+        bottom = slope + math.hypot(slope, math.sqrt(curvature * allowed))
         distance = min(allowed / bottom if bottom > 0 else math.inf, room)
         direction = np.zeros(len(vector))
         direction[j] = 1.0
