@@ -70,7 +70,6 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
             {
                 "problem": name,
                 "data sets": len(part),
-                "values": int(part["values"].sum()),
                 "% with a band": 100 * seen["shown"].sum() / part["values"].sum(),
                 "% of true curves inside": 100 * seen["curve inside"].sum() / total,
                 "error of curves": 100 * standard_error(curve),
@@ -78,4 +77,35 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                 "error of measurements": 100 * standard_error(new),
             }
         )
-    return {**tables_of(records), "bands": pd.DataFrame(found).round(1)}
+    every = tables_of(records)
+    bands = pd.DataFrame(found).round(1)
+    return {
+        "coverage": _by_problem(every["coverage"]),
+        "bands": bands,
+        "unknowns": every["coverage"],
+        "fits": every["fits"],
+    }
+
+
+def _by_problem(coverage: pd.DataFrame) -> pd.DataFrame:
+    """Return the shares of each problem in per cent: over all unknowns, or the least and most."""
+    rows = []
+    for name, part in coverage.groupby("problem", sort=False):
+        alone, all_ = part[part["unknown"] != "all"], part[part["unknown"] == "all"].iloc[0]
+        rows.append(
+            {
+                "problem": name,
+                "unknowns": len(alone),
+                "data sets": int(alone["intervals"].iloc[0]),
+                **{
+                    f"% {what}": f"{100 * alone[what].min():.1f} to {100 * alone[what].max():.1f}"
+                    for what in ("profile covers", "linear covers")
+                },
+                **{
+                    f"% {what}": round(100 * float(all_[what]), 1)
+                    for what in ("linear shown", "without remark", "covers without remark")
+                },
+                "% goodness called bad": round(100 * float(all_["goodness called bad"]), 1),
+            }
+        )
+    return pd.DataFrame(rows)
