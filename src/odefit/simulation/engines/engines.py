@@ -232,7 +232,9 @@ class Engines:
         only, switch = self._way(problem)
         if (stepped := self._linear.step_by_step(problem)) is not None:
             return stepped, choice
-        at_once = repeated or self._finest or self._linear.pay(problem)
+        # Steps of the explicit engine have larger errors than heyoka's, or the closed form.
+        exact = not self._searching and self._linear.need_no_taylor(field)
+        at_once = repeated or self._finest or exact or self._linear.pay(problem)
         if at_once and (closed := self._linear.solution(problem)) is not None:
             return closed, choice
         features = self._features(field)
