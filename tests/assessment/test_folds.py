@@ -306,3 +306,19 @@ def test_unknowns_whose_profile_confirms_the_linear_interval_keep_it() -> None:
     assert [profile.lower, profile.upper] == pytest.approx(
         [lower, upper], abs=0.1 * (upper - lower)
     )
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-9, -3e-9])
+def test_a_flat_direction_beside_a_fold_moves_nothing_of_it(rounding: float) -> None:
+    """Both are flat to first order, so that rounding alone mixes them."""
+    problem = oral_dose("blood/(V*F)", F=LIMITS)
+    start = {"ka": 0.3, "ke": 0.25, "V": 0.5, "F": 1.0}
+    vector = odefit.fit(problem, odefit.SingleShooting(), start=start).best.vector
+    vector = vector * (1.0 + rounding * np.array([1.0, -0.3, 0.2, 0.7]))
+    forward = ForwardMap(problem)
+    evaluation = forward.evaluate(vector, UNDECIDED)
+    assert isinstance(evaluation, Evaluation)
+    (fold,), (flat,) = folds._folds(forward, vector, evaluation, 0.14)
+    places = [problem.keys.index(key) for key in ("ka", "ke", "V", "F")]
+    assert np.abs(flat.relative[places[:2]]).max() < 0.01 * np.abs(flat.relative).max()
+    assert set(fold.moved) >= set(places[:2])

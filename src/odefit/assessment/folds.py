@@ -24,7 +24,7 @@ from odefit.assessment.parts import Direction, Trouble, Uncertainty
 from odefit.assessment.profiles.parts import Profile
 from odefit.assessment.profiles.profiling import profile_all
 from odefit.common.arrays import Array, IntArray
-from odefit.common.effects import acting
+from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.common.errors import InputError
 from odefit.methods.local.scaling import bounds_touched
 from odefit.methods.running.control import Control
@@ -164,15 +164,20 @@ def _folds(
         return [], []
     u, s, vt = np.linalg.svd(jacobian[:, free] / norms[free], full_matrices=False)
     folds, flat = [], []
-    for k in np.flatnonzero(s < SMALL * s[0]):
-        direction = np.zeros(len(vector))
-        direction[free] = vt[k] / norms[free]
-        relative = direction / np.where(vector != 0.0, np.abs(vector), sizes)
+    small = np.flatnonzero(s < SMALL * s[0])
+    directions = np.zeros((len(small), len(vector)))
+    directions[:, free] = vt[small] / norms[free]
+    known = s > RANK_TOLERANCE * s[0]
+    lost = ~known[small]
+    directions[lost] = _by_curvature(forward, vector, evaluation, directions[lost], sizes)
+    for k, direction in zip(small, directions, strict=True):
+        relative = direction / _natural(vector, sizes)
         step = STEP / np.abs(relative).max()
         both = [_change(forward, vector, evaluation, h * direction) for h in (step, -step)]
         if both[0] is None or both[1] is None:
             continue
-        others = u[:, np.arange(len(s)) != k]
+        # The data tell nothing of which residuals go with which lost direction.
+        others = u[:, np.arange(len(s)) != k if known[k] else known]
         bent = (both[0] + both[1]) / step**2
         bent -= others @ (others.T @ bent)
         curvature = float(np.linalg.norm(bent))
@@ -194,6 +199,40 @@ def _folds(
                 continue
         folds.append(_Line(relative))
     return folds, flat
+
+
+def _natural(vector: Array, sizes: Array) -> Array:
+    """Return the magnitudes of unknowns, which are their sizes where they are zero."""
+    return np.asarray(np.where(vector != 0.0, np.abs(vector), sizes))
+
+
+def _by_curvature(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, directions: Array, sizes: Array
+) -> Array:
+    """Return other directions of the same space, shape (m, n), parted by their curvature.
+
+    Rounding alone chooses between directions that are flat to first order. Here those that are flat
+    to second order, too, are apart from the one that belongs to a fold.
+    """
+    count = len(directions)
+    if count < 2:
+        return directions
+    unit = directions / np.abs(directions / _natural(vector, sizes)).max(axis=1, keepdims=True)
+    bent: dict[tuple[int, int], Array] = {}
+    for i in range(count):
+        for j in range(i + 1):
+            move = STEP * (unit[i] if i == j else unit[i] + unit[j])
+            both = [_change(forward, vector, evaluation, side * move) for side in (1.0, -1.0)]
+            if both[0] is None or both[1] is None:
+                return directions
+            bent[i, j] = both[0] + both[1]
+    largest = max((bent[i, i] for i in range(count)), key=lambda b: float(np.linalg.norm(b)))
+    curvatures = np.zeros((count, count))
+    for i, j in bent:
+        mixed = bent[i, j] if i == j else 0.5 * (bent[i, j] - bent[i, i] - bent[j, j])
+        curvatures[i, j] = curvatures[j, i] = float(mixed @ largest)
+    _, vectors = np.linalg.eigh(curvatures)
+    return np.asarray(vectors.T @ unit)
 
 
 def _is_mirror(

@@ -232,9 +232,7 @@ class Engines:
         only, switch = self._way(problem)
         if (stepped := self._linear.step_by_step(problem)) is not None:
             return stepped, choice
-        # Steps of the explicit engine have larger errors than heyoka's, or the closed form.
-        exact = not self._searching and self._linear.need_no_taylor(field)
-        at_once = repeated or self._finest or exact or self._linear.pay(problem)
+        at_once = repeated or self._finest or self._linear.pay(problem)
         if at_once and (closed := self._linear.solution(problem)) is not None:
             return closed, choice
         features = self._features(field)
@@ -396,12 +394,15 @@ class Engines:
         if key not in self._engines:
             if row.automatic and row.stiff:
                 require_engine(name, "this model needs an implicit integrator")
+            relative = self.tolerances[name]
+            if row is EXPLICIT and not self._searching and self._linear.need_no_taylor(field):
+                relative = min(relative, EXPLICIT.finest)  # to be as accurate as heyoka
             task = EngineTask(
                 field=field,
                 pattern=pattern,
                 features=self._features(field),
-                relative=self.tolerances[name],
-                absolute=self.needed.absolute(self.tolerances[name]),
+                relative=relative,
+                absolute=self.needed.absolute(relative),
                 controlled=self.controlled,
                 measured=tuple(self.needed.measured.get(name, 0.0) for name in field.states),
                 lost=LOST_DIGITS_OF_SEARCHES if self._searching else LOST_DIGITS,
