@@ -125,7 +125,8 @@ def tables_of(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     }
     fits = groups.agg(**aggregates).reset_index()
     coverage = pd.concat(both, ignore_index=True)
-    coverage["goodness called bad"] = coverage["problem"].map(groups["bad"].mean())
+    if len(coverage):
+        coverage["goodness called bad"] = coverage["problem"].map(groups["bad"].mean())
     return {"coverage": coverage, "fits": fits}
 
 

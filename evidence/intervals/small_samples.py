@@ -78,6 +78,8 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
             }
         )
     every = tables_of(records)
+    if not found:
+        return every
     bands = pd.DataFrame(found).round(1)
     return {
         "coverage": _by_problem(every["coverage"]),

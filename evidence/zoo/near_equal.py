@@ -357,7 +357,9 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         table[f"% inside {kind} bands"] = (100 * inside / known).round(1)
     table["% inside"] = (100 * table["truth inside"] / table["intervals shown"]).round(1)
     table["% in these"] = (100 * table["truth in these"] / table["without a remark"]).round(1)
-    return {"near-equal": table.round(2), "missed": pd.DataFrame(missed)}
+    named = pd.DataFrame(missed)
+    same = [name for name in ("limit s", "seed") if missed and named[name].nunique() == 1]
+    return {"near-equal": table.round(2), "missed": named.drop(columns=same)}
 
 
 def _of_bands(bands: Mapping[str, Sequence[int]]) -> dict[str, int]:
