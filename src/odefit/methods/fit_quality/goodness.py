@@ -114,7 +114,9 @@ def assess_goodness(
     tolerance = CostTolerance.of(forward)
     accuracy = forward.accuracy(evaluation.choice)
     relative = max(NEGLIGIBLE_RESIDUALS, INTEGRATION_ERRORS * accuracy)
-    noiseless = np.zeros(len(evaluation.residuals), dtype=bool)
+    # On nodes the residuals of the evaluation are those of a condensed problem.
+    count = max((r.rows.stop for r in forward.series_rows), default=0)
+    noiseless = np.zeros(count, dtype=bool)
     if tolerance.squares is None:
         noiseless = noiseless_rows(forward, vector, evaluation.choice, relative)
     else:

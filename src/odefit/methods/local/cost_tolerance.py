@@ -178,7 +178,8 @@ def noiseless_rows(
     Its noise is estimated, and all its values are reproduced to rounding, or up to `relative` of
     their size.
     """
-    ends = [(r.rows if r.sd_rows is None else r.sd_rows).stop for r in forward.series_rows]
+    parts = [(r.rows, r.sd_rows, r.lag_rows) for r in forward.series_rows]
+    ends = [part.stop for three in parts for part in three if part is not None]
     noiseless = np.zeros(max(ends, default=0), dtype=bool)
     rows = [r for r in forward.series_rows if r.estimates_spread and r.noise.law.located]
     if not rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -232,7 +233,9 @@ class Plot(Figure):
 
 def save_outlines(figure: Figure, stream: IO[bytes], **options: Any) -> None:
     """Write a figure as SVG with texts as outlines, so that missing fonts move nothing."""
-    with plain_style(), matplotlib.rc_context({"svg.fonttype": "path"}):
+    with plain_style(), matplotlib.rc_context({"svg.fonttype": "path"}), warnings.catch_warnings():
+        # Labels that leave no room for axes are drawn over them.
+        warnings.filterwarnings("ignore", "constrained_layout not applied")
         Figure.savefig(figure, stream, format="svg", **options)
 
 
