@@ -222,7 +222,7 @@ class Plot(Figure):
         The suffix determines the format (``.pdf``, ``.svg``, ``.png``); the options are
         matplotlib's.
         """
-        with plain_style():
+        with _saving():
             super().savefig(fname, **{"dpi": SAVED_DPI, **options})
 
     def _repr_png_(self) -> bytes:
@@ -233,10 +233,16 @@ class Plot(Figure):
 
 def save_outlines(figure: Figure, stream: IO[bytes], **options: Any) -> None:
     """Write a figure as SVG with texts as outlines, so that missing fonts move nothing."""
-    with plain_style(), matplotlib.rc_context({"svg.fonttype": "path"}), warnings.catch_warnings():
-        # Labels that leave no room for axes are drawn over them.
-        warnings.filterwarnings("ignore", "constrained_layout not applied")
+    with _saving(), matplotlib.rc_context({"svg.fonttype": "path"}):
         Figure.savefig(figure, stream, format="svg", **options)
+
+
+@contextmanager
+def _saving() -> Iterator[None]:
+    """Write figures in the plain style; labels that leave no room for axes are drawn over them."""
+    with plain_style(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "constrained_layout not applied")
+        yield
 
 
 @contextmanager

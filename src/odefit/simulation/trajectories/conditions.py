@@ -204,7 +204,7 @@ class ConditionsMap:
         ]
         if sensitivities or len(parts) < len(conditions) or self.elsewhere is not None:
             return []
-        if field.inputs or not seem_linear(field) or parts[0].propagation.closed_form() is None:
+        if parts[0].propagation.closed_form() is None:  # as of equations with inputs
             return []
         from odefit.simulation.trajectories.linear_points import points_map
 

@@ -10,11 +10,13 @@ import pytest
 import odefit
 from odefit.common.arrays import Array
 from odefit.simulation import Evaluation
+from odefit.simulation.engines.bdf.engine import BdfEngine
 from odefit.simulation.engines.engine import ConsistentValues, EngineFailure
 from odefit.simulation.engines.segments import segment_between
 from odefit.simulation.trajectories.trajectory import ConditionMap
 
 hy = pytest.importorskip("heyoka")
+HeyokaWalk = pytest.importorskip("odefit.simulation.engines.heyoka.heyoka_walk").HeyokaWalk
 
 
 def test_compiled_models_do_not_accumulate_in_memory() -> None:
@@ -195,26 +197,38 @@ def in_unit_of_one(problem: odefit.Problem, unit: float) -> odefit.Problem:
     return odefit.Problem(odefit.Model(ode, {"x": "x"}), data, problem.parameters, start)
 
 
+def evaluated_without(
+    refused: type,
+    use: str,
+    problem: odefit.Problem,
+    at: Array,
+    monkeypatch: pytest.MonkeyPatch,
+) -> tuple[Evaluation, Evaluation]:
+    """Return an evaluation in which a class is refused its use, and an accurate one."""
+    accurate = odefit.ForwardMap(problem, "bdf", 1e-11).evaluate(at)
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError(use)
+
+    monkeypatch.setattr(refused, "integrate", refuse)
+    found = odefit.ForwardMap(problem).evaluate(at)
+    assert isinstance(found, Evaluation)
+    assert isinstance(accurate, Evaluation)
+    return found, accurate
+
+
 @pytest.mark.parametrize("ratio", [1e-9, 1.0])
 def test_the_explicit_engine_stands_in_for_steps_in_python(
     ratio: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tolerance of heyoka, which is that of the largest state, sees no much smaller one."""
-    from odefit.simulation.engines.heyoka.heyoka_walk import HeyokaWalk
-
     model = odefit.Model({"x": "-0.3*x", "y": f"{ratio!r}*k*x^2 - y"}, observables={"y": "y"})
     data = {"t": np.linspace(0.5, 5.0, 10), "y": np.zeros(10)}
     problem = odefit.Problem(model, data, {"k": (0.1, 10.0)}, {"x": 1.0, "y": ratio})
     at = np.array([3.0])
-    accurate = odefit.ForwardMap(problem, "bdf", 1e-11).evaluate(at)
-
-    def refused(*arguments: object) -> None:
-        raise AssertionError("the Taylor method went step by step")
-
-    monkeypatch.setattr(HeyokaWalk, "integrate", refused)
-    found = odefit.ForwardMap(problem).evaluate(at)
-    assert isinstance(found, Evaluation)
-    assert isinstance(accurate, Evaluation)
+    found, accurate = evaluated_without(
+        HeyokaWalk, "the Taylor method went step by step", problem, at, monkeypatch
+    )
     assert found.residuals / ratio == pytest.approx(accurate.residuals / ratio, rel=1e-8)
     assert found.jacobian / ratio == pytest.approx(accurate.jacobian / ratio, rel=1e-8)
     if ratio < 1.0:
@@ -228,20 +242,11 @@ def test_a_whole_power_of_a_state_that_begins_at_zero_needs_no_implicit_engine(
     power: int, rate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The series of such a power divide by the state."""
-    from odefit.simulation.engines.bdf.engine import BdfEngine
-
     data = {"t": np.linspace(0.2, 2.0, 10), "x": np.zeros(10)}
     model = odefit.Model({"x": rate.format(power)})
     problem = odefit.Problem(model, data, {"k": (0.1, 10.0)}, {"x": 0.0}, t0=0.0)
-    at = np.array([0.9])
-    accurate = odefit.ForwardMap(problem, "bdf", 1e-11).evaluate(at)
-
-    def refused(*arguments: object) -> None:
-        raise AssertionError("the implicit engine was needed")
-
-    monkeypatch.setattr(BdfEngine, "integrate", refused)
-    found = odefit.ForwardMap(problem).evaluate(at)
-    assert isinstance(found, Evaluation)
-    assert isinstance(accurate, Evaluation)
+    found, accurate = evaluated_without(
+        BdfEngine, "the implicit engine was needed", problem, np.array([0.9]), monkeypatch
+    )
     assert found.residuals == pytest.approx(accurate.residuals, rel=1e-8)
     assert found.jacobian == pytest.approx(accurate.jacobian, rel=1e-7)

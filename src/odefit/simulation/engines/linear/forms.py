@@ -67,11 +67,11 @@ class LinearForms:
         """Return the closed form of a field; None if its equations have no closed form."""
         key = field, pattern
         if key not in self._closed:
-            equations = self._equations(field) if self.may_be_closed(field) else None
+            equations = self._equations(field) if self._may_be_closed(field) else None
             self._closed[key] = None if equations is None else ClosedForm(equations, pattern)
         return self._closed[key]
 
-    def may_be_closed(self, field: VectorField) -> bool:
+    def _may_be_closed(self, field: VectorField) -> bool:
         """Return whether equations seem to have a closed form, which is not made yet."""
         if field not in self._linear:
             few = len(field.states) <= MOST_STATES and not field.inputs
@@ -86,7 +86,7 @@ class LinearForms:
         many. For few states, compilation takes as long as ten thousand such integrations.
         """
         few = len(field.states) <= MANY_STATES
-        return few and self.may_be_closed(field) and not EXPLICIT.problem
+        return few and self._may_be_closed(field) and not EXPLICIT.problem
 
     def pay(self, problem: Integration) -> bool:
         """Return whether a solution with many outputs takes explicit methods longer."""
@@ -104,7 +104,7 @@ class LinearForms:
 
     def time(self, problem: Integration) -> float:
         """Return the time of a solution in closed form, in ns; infinite without such a form."""
-        may_be = self.may_be_closed(problem.field)
+        may_be = self._may_be_closed(problem.field)
         return time_of(len(problem.segment.times)) if may_be else math.inf
 
     def solution(self, problem: Integration) -> SegmentSolution | None:
