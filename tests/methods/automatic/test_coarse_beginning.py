@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from odefit import Control, ForwardMap, Model, Problem, Status
-from odefit.methods.automatic.coarse_beginning import COARSER, coarse, run_from_coarse
+from odefit.common.arrays import Array
+from odefit.methods.automatic.coarse_beginning import (
+    COARSER,
+    FINER,
+    Sharpening,
+    coarse,
+    run_from_coarse,
+)
+from odefit.methods.estimate import Start
+from odefit.methods.fit_quality.noise_fit import NoiseFit
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.single_shooting import SingleShooting
 from tests.simulation.numerics import evaluated
 
 TOLERANCE = 1e-6
 START = np.array([0.3, 2.0e3])
+COSTS = CostTolerance(1.0, 1e-4, 0.0)
 SEARCH = SingleShooting(evaluations=100, tolerance=1e-10, step=1e-10, patience=50)
 
 
@@ -75,3 +87,73 @@ def test_a_start_that_cannot_be_integrated_has_failed(stiff: Problem) -> None:
     forward = ForwardMap(stiff, "bdf", TOLERANCE, steps=1)
     start = np.array([-1e6, 1e3])
     assert run_from_coarse(SEARCH, forward, 0, start, Control()).status is Status.FAILED
+
+
+class Accurate:
+    """A forward map with the same cost everywhere."""
+
+    def __init__(self, cost: float) -> None:
+        self._cost = cost
+
+    def cost(self, vector: Array, choice: object) -> float:
+        return self._cost
+
+
+def ends_at(*costs: float) -> list[Start]:
+    at = np.zeros(1)
+    return [
+        Start(i, at, at, 2 * cost, Status.CONVERGED, "", 5, 0.0, cost)
+        for i, cost in enumerate(costs)
+    ]
+
+
+def sharpening(cost: float) -> Sharpening:
+    forward: Any = Accurate(cost)
+    return Sharpening(forward, COSTS)
+
+
+def judge(end: Start, hits: int) -> NoiseFit:
+    return NoiseFit(None)
+
+
+def test_ends_whose_costs_are_blurred_take_their_costs_at_full_accuracy() -> None:
+    some = ends_at(1.001, 1.002, 0.999, 1.0035, 8.0)
+    one = sharpening(1.003)
+    improved = []
+    while (dull := one.next(some, judge)) is not None:
+        assert dull.blurred
+        improved.append(dull.end.index)
+        sharper = one.improved(dull, ends_at(1.0029)[0])
+        assert sharper is not None
+        assert sharper.evaluations == 10
+        some[some.index(dull.end)] = sharper
+    assert improved == [2, 0, 1]
+    assert [s.cost for s in some[:3]] == [1.0029] * 3
+    assert one.share == FINER  # once, as no later start is less accurate
+
+
+@pytest.mark.parametrize(
+    ("costs", "accurate"),
+    [
+        ((0.999, 1.001, 1.002), 1.003),  # too few ends
+        ((0.999, 1.001, 1.002, 1.003), 0.999),  # no errors
+        ((0.999, 1.02, 1.03, 1.04), 1.003),  # other optima
+        ((0.999, 0.999, 0.999, 0.999), 1.003),  # the ends agree
+        ((0.999, 1.001, 1.002, 1.003), math.inf),
+    ],
+)
+def test_others_stay_as_they_are(costs: tuple[float, ...], accurate: float) -> None:
+    one = sharpening(accurate)
+    assert one.next(ends_at(*costs), judge) is None
+    assert one.share == 1.0
+
+
+def test_an_end_that_cannot_be_improved_takes_its_cost_at_full_accuracy() -> None:
+    some = ends_at(0.999, 1.001, 1.002, 1.0035)
+    one = sharpening(1.003)
+    dull = one.next(some, judge)
+    assert dull is not None
+    sharper = one.improved(dull, ends_at(math.inf)[0])
+    assert sharper is not None
+    assert sharper.cost == 1.003
+    assert sharper.index == 0

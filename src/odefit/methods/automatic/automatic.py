@@ -12,13 +12,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.option_checks import whole
 from odefit.methods.automatic.algebraic_route import AlgebraicRoute
-from odefit.methods.automatic.coarse_beginning import (
-    FINER,
-    MAX_INTEGRATION_ERROR,
-    SHARPENED,
-    SHARPENING,
-    is_inaccurate,
-)
+from odefit.methods.automatic.coarse_beginning import SHARPENING, Sharpening
 from odefit.methods.automatic.doubt import Doubts
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families, Restarts
@@ -32,7 +26,7 @@ from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
 from odefit.methods.fit_quality.noise_fit import NoiseFit, NoiseLevels
 from odefit.methods.fit_quality.robust_fits import suspected_outliers
-from odefit.methods.local.cost_tolerance import CostTolerance, exact_at
+from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.method import Method
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.reduced_problem import fitted_reduced
@@ -43,7 +37,6 @@ from odefit.methods.running.workers import Workers
 from odefit.methods.start_pool import ended, run_starts
 from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.nodes import Nodes
 
 MAX_BATCH = 8  # starts planned at most before the ends of the last ones are examined
@@ -171,10 +164,10 @@ class _AutomaticSearch:
         self.families = Families()
         self.restarts = Restarts(self.families, self.tolerance)
         self.doubts = Doubts(self.accurate, self.routes, self.tolerance, self.families)
+        self.sharpening = Sharpening(self.accurate, self.tolerance)
         self.valleys = Valleys(self.accurate, self.tolerance, self.doubts.led)
         self._measure: FitMeasure | None = None
         self._judged: tuple[Start, NoiseFit] | None = None
-        self._sharpest: Start | None = None
         self._next_look = OUTLIERS_AFTER
         self._weighed: tuple[Start | None, Evidence] | None = None
         self.checkpoint = checkpoint
@@ -268,43 +261,22 @@ class _AutomaticSearch:
         return fit
 
     def _sharpen(self) -> None:
-        """Improve the best end at full accuracy if its residuals may be integration errors.
-
-        An end that counts as exact must be exact at full accuracy. Until the best end is, the last
-        end is examined.
-        """
-        best, _ = self.tolerance.best(self.ends)
-        if best is not None and not best.exact and self.ends[-1].exact:
-            best = self.ends[-1]
-        if best is None or best is self._sharpest or best.nodes is not None:
-            return
-        self._sharpest = best
-        coarse = best.exact and not exact_at(self.accurate, best.vector)
-        if not coarse:
-            if best.exact or best is not self.ends[-1]:
-                return
-            fit = self._judge(best, 1)
-            if fit.explained is not False:
-                return
-            if is_inaccurate(self.accurate, best):
-                self._share *= FINER
+        """Improve the best end at full accuracy if its residuals may be integration errors."""
+        while (dull := self.sharpening.next(self.ends, self._judge)) is not None:
+            if self.sharpening.share != self._share:
+                self._share = self.sharpening.share
                 self.forward = MultiStart().forward(self.problem, SEARCH_STEPS, self._share)
-            elif not fit.relative < MAX_INTEGRATION_ERROR:
+            key = f"sharper {dull.end.index}"
+            end = None if self.checkpoint is None else self.checkpoint.find(key)
+            if end is None:
+                limited, one = self._limited(), dull.end
+                end = SHARPENING.run(self.accurate, one.index, one.vector, limited)
+                end = self._stored(*ended(end, limited), key)
+            sharper = self.sharpening.improved(dull, end)
+            if sharper is None:
                 return
-        key = f"sharper {best.index}"
-        end = None if self.checkpoint is None else self.checkpoint.find(key)
-        if end is None:
-            limited = self._limited()
-            end = SHARPENING.run(self.accurate, best.index, best.vector, limited)
-            end = self._stored(*ended(end, limited), key)
-        better = end.cost < SHARPENED * self.accurate.cost(best.vector, UNDECIDED)
-        if better or coarse:
-            total = best.evaluations + end.evaluations
-            sharper = end if better else replace(best, exact=False)
-            self._sharpest = sharper = replace(sharper, start=best.start, evaluations=total)
             for ends in (self.ends, *(route.starts for route in self.routes)):
-                ends[:] = [sharper if s is best else s for s in ends]
-            self._sharpen()  # another end may be the best now
+                ends[:] = [sharper if s is dull.end else s for s in ends]
 
     def _plan(self) -> list[Planned]:
         """Return the next starts, which depend only on the ends so far."""

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.methods.automatic.coarse_beginning import coarse, run_from_coarse
 from odefit.methods.estimate import Start
-from odefit.methods.local.cost_tolerance import CostTolerance, reaches
+from odefit.methods.local.cost_tolerance import CostTolerance, coarser, reaches
 from odefit.methods.local.decompositions import singular_value_decomposition
 from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.variable_projection import Projection, VariableProjection
@@ -37,11 +37,6 @@ HEAD_START = 4
 On the published model of Fujita et al. some ends lead to a better optimum in one start of twenty,
 others that are as good in none of sixty.
 """
-
-COARSER_RELATIVE, COARSER_ABSOLUTE = 100.0, 300.0
-"""Ratio of the tolerances between ends used as bases to those between equal ends: 1 per cent of a
-sum of squares, a third of a unit of the log-likelihood. In flat valleys starts stop at many costs
-above one optimum; without it all bases would lie in one valley."""
 
 MAX_REDRAWN_SHARE = 0.5  # largest share of the unknowns drawn afresh
 SCREENED = 4  # number of points of one kind of which a start takes the best
@@ -152,15 +147,6 @@ def _chances(moved: Array) -> Array | None:
 def can_begin_at(end: Start) -> bool:
     """Return whether a start can begin at an earlier end: not if trajectories restart at nodes."""
     return math.isfinite(end.cost) and end.nodes is None
-
-
-def coarser(tolerance: CostTolerance) -> CostTolerance:
-    """Return the tolerance within which costs of one flat valley are equal."""
-    return replace(
-        tolerance,
-        relative=COARSER_RELATIVE * tolerance.relative,
-        absolute=COARSER_ABSOLUTE * tolerance.absolute,
-    )
 
 
 def bases_of(ends: Sequence[Start], tolerance: CostTolerance) -> list[Start]:

@@ -17,14 +17,13 @@ from odefit.methods.automatic.iterated_search import (
     base_of,
     bases_of,
     can_begin_at,
-    coarser,
 )
 from odefit.methods.automatic.neighbours import NeighbourSearch
 from odefit.methods.automatic.populations import PopulationSearch
 from odefit.methods.automatic.successive_halving import ContinuedSearch, Ladder, ShortSearch
 from odefit.methods.estimate import Start, Status
 from odefit.methods.incremental_shooting import FINAL
-from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.cost_tolerance import CostTolerance, coarser
 from odefit.methods.multi_start import MultiStart
 from odefit.methods.running.control import Control
 from odefit.methods.start_pool import SearchByStarts

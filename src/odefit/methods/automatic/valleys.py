@@ -13,9 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.methods.automatic.iterated_search import coarser
 from odefit.methods.estimate import Start
-from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.local.cost_tolerance import CostTolerance, coarser
 from odefit.methods.local.scaling import Scaling
 from odefit.simulation import ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED

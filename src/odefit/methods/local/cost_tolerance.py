@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -43,6 +43,11 @@ LOG_LIKELIHOOD_TOLERANCE = 1e-3  # of two equal costs if the noise is estimated
 
 ROUNDED = 1e-12
 """Difference of an unknown near zero, relative to its typical size, that may be rounding."""
+
+COARSER_RELATIVE, COARSER_ABSOLUTE = 100.0, 300.0
+"""Ratio of the tolerances between ends used as bases to those between equal ends: 1 per cent of a
+sum of squares, a third of a unit of the log-likelihood. In flat valleys starts stop at many costs
+above one optimum; without it all bases would lie in one valley."""
 
 SAME_VALUES = 1e-4
 """Relative difference of every unknown up to which two ends are the same optimum, whatever the
@@ -148,6 +153,15 @@ class CostTolerance:
             return 1.0
         once = sum(len(equal) == 1 for equal in seen)
         return once / len(starts) / (len(seen) + 1)
+
+
+def coarser(tolerance: CostTolerance) -> CostTolerance:
+    """Return the tolerance within which costs of one flat valley are equal."""
+    return replace(
+        tolerance,
+        relative=COARSER_RELATIVE * tolerance.relative,
+        absolute=COARSER_ABSOLUTE * tolerance.absolute,
+    )
 
 
 def exact_at(forward: ForwardMap, vector: Array) -> bool:
