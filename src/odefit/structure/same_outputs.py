@@ -22,10 +22,11 @@ from odefit.structure.identifiability import acting_on_noise
 from odefit.structure.rank.special_starts import Reach, reach_at_start
 from odefit.structure.series.deadline import Deadline, UnfinishedError
 from odefit.structure.series.differentiated_system import DifferentiatedSystem, NoTaylorSeriesError
+from odefit.structure.series.same_equations import with_same_equations
 from odefit.structure.solutions.comparison import FURTHER_ORDERS
 from odefit.structure.solutions.indistinguishable import IndistinguishableSolutions, carried
 from odefit.structure.solutions.later_times import same_later
-from odefit.structure.solutions.storage import key, stored_indistinguishable
+from odefit.structure.solutions.storage import stored_indistinguishable
 
 REAL_TOLERANCE = 1e-6
 """Relative imaginary part up to which a solution counts as real."""
@@ -85,11 +86,12 @@ def same_outputs(
     parts = separate_parts(problem)
     if parts:
         return _by_groups(problem, parts, vector, work, search_work, seed=seed, stop=stop)
-    square = _square(problem, work, seed)
-    if square is None:
+    system = _system(problem, work)
+    square = None if system is None else _square(system, work, seed)
+    if system is None or square is None:
         return None
     limits = work, max(work, search_work or 0.0)
-    outputs = _same_outputs([_Answer(problem, square, vector)], limits, seed, stop)
+    outputs = _same_outputs(square, [_Answer(problem, system, vector)], limits, seed, stop)
     return None if outputs is None else outputs[0]
 
 
@@ -98,7 +100,7 @@ class _Answer:
     """Experiments with their equations, and the values of their unknowns, shape (n,)."""
 
     problem: Problem
-    square: SquareSystem
+    system: DifferentiatedSystem
     vector: Array
 
 
@@ -114,23 +116,26 @@ def _by_groups(
 ) -> SameOutputs | None:
     """Count and find the values of each group of experiments; None if one cannot be counted.
 
-    Groups with the same equations have the same number, and their paths are followed together.
+    Groups with the same equations, but for doses and initial values, have the same number, and
+    their paths are followed together.
     """
     each = max(work / len(parts), LEAST_WORK)
-    alike: dict[str, list[int]] = {}
-    answers: list[_Answer] = []
-    for number, part in enumerate(parts):
-        square = None if stop() else _square(part.problem, each, seed)
+    systems: list[DifferentiatedSystem] = []
+    for part in parts:
+        system = None if stop() else _system(part.problem, each)
+        if system is None:
+            return None
+        systems.append(system)
+    by_group: dict[int, SameOutputs] = {}
+    for members in with_same_equations(systems):
+        square = None if stop() else _square(systems[members[0]], each, seed)
         if square is None:
             return None
-        alike.setdefault(key(square, seed), []).append(number)
-        answers.append(_Answer(part.problem, square, vector[part.places]))
-    by_group: dict[int, SameOutputs] = {}
-    for members in alike.values():
+        answers = [_Answer(parts[i].problem, systems[i], vector[parts[i].places]) for i in members]
         share = len(members) / len(parts)
         count_work = max(work * share, LEAST_WORK)
         all_work = max((search_work or 0.0) * share, 2 * LEAST_WORK)
-        some = _same_outputs([answers[i] for i in members], (count_work, all_work), seed, stop)
+        some = _same_outputs(square, answers, (count_work, all_work), seed, stop)
         if some is None:
             return None
         by_group |= zip(members, some, strict=True)
@@ -150,23 +155,31 @@ def _by_groups(
     return SameOutputs(possible, total, real, tuple(groups))
 
 
-def _square(problem: Problem, work: float, seed: int) -> SquareSystem | None:
-    """Return the equations that determine all unknowns; None if these cannot be counted."""
+def _system(problem: Problem, work: float) -> DifferentiatedSystem | None:
+    """Return the differentiated equations; None if their solutions cannot be counted."""
     size = len(problem.conditions) * len(problem.model.states) * len(problem.unknowns)
     if problem.model.inputs or size * PER_RIGHT_HAND_SIDE > work:
         return None  # the exact count treats inputs as arbitrary functions
-    spent = Deadline(work=work)
     try:
-        system = DifferentiatedSystem(problem, free_states=False, deadline=spent)
-        if operations(system) > work or not _covers(system):
+        system = DifferentiatedSystem(problem, free_states=False, deadline=Deadline(work=work))
+    except (NoTaylorSeriesError, UnfinishedError):
+        return None
+    return system if _covers(system) else None
+
+
+def _square(system: DifferentiatedSystem, work: float, seed: int) -> SquareSystem | None:
+    """Return the equations that determine all unknowns; None if these cannot be counted."""
+    try:
+        if operations(system) > work:
             return None
         square = SquareSystem(system, seed)
     except (NoTaylorSeriesError, UnfinishedError):
         return None
-    return None if len(square.held) or not square.size or spent.passed else square
+    return None if len(square.held) or not square.size or system.deadline.passed else square
 
 
 def _same_outputs(
+    square: SquareSystem,
     answers: Sequence[_Answer],
     work: tuple[float, float],
     seed: int,
@@ -177,25 +190,29 @@ def _same_outputs(
     `work` limits the count, and the count with the search of all answers together.
     """
     try:
-        counted = _counted(answers[0], work, seed, stop)
+        counted = _counted(answers[0].problem, square, work, seed, stop)
         if counted is None:
             return None
         total, known, late = counted
         if known is None:
             return [SameOutputs(total, 1, np.empty((0, len(a.vector)))) for a in answers]
-        return _at_answers(answers, total, known, seed, late)
+        return _at_answers(square, answers, total, known, seed, late)
     except (NoTaylorSeriesError, UnfinishedError):
         return None
 
 
 def _counted(
-    one: _Answer, work: tuple[float, float], seed: int, stop: Callable[[], bool]
+    problem: Problem,
+    square: SquareSystem,
+    work: tuple[float, float],
+    seed: int,
+    stop: Callable[[], bool],
 ) -> tuple[int, IndistinguishableSolutions | None, Callable[[], bool]] | None:
     """Return the number of solutions, those at a random point, and whether work is used up.
 
     None stands for solutions that are not sought or not found, and for an unknown number.
     """
-    problem, square, system = one.problem, one.square, one.square.system
+    system = square.system
     for_count, for_all = work
     spent = system.deadline
     spent.work = for_count
@@ -233,6 +250,7 @@ def _counted(
 
 
 def _at_answers(
+    square: SquareSystem,
     answers: Sequence[_Answer],
     total: int,
     known: IndistinguishableSolutions,
@@ -240,10 +258,9 @@ def _at_answers(
     late: Callable[[], bool],
 ) -> list[SameOutputs]:
     """Carry the known solutions to each answer, whose equations are the same."""
-    square = answers[0].square
     every, points, parameters = [], [], []
     for one in answers:
-        system = one.square.system
+        system = one.system
         at = np.zeros(len(system.names), dtype=complex)
         for i, column in _columns(one):
             at[column] = one.vector[i]
@@ -265,7 +282,7 @@ def _at_answers(
 
 def _columns(one: _Answer) -> list[tuple[int, int]]:
     """Return the numbers of the unknowns of a problem, with those in its equations."""
-    place = {name: i for i, name in enumerate(one.square.system.names)}
+    place = {name: i for i, name in enumerate(one.system.names)}
     return [(i, place[key]) for i, key in enumerate(one.problem.keys) if key in place]
 
 

@@ -175,3 +175,15 @@ def test_the_variables_of_a_large_term_are_known(count: int) -> None:
     variables = [tape.variable(f"k{i}") for i in range(2 * count)]
     total = tape.total(variables[::2])
     assert tape.depends(total) == {v.index for v in variables[::2]}
+
+
+def test_a_released_number_is_a_variable_on_which_its_terms_depend() -> None:
+    tape = Tape()
+    x, three = tape.variable("x"), tape.number(3)
+    product = (x + tape.number(1)) * three
+    tape.release(three.index, "dose")
+    assert three.value is None
+    assert tape.names[three.index] == "dose"
+    assert tape.depends(product) == {x.index, three.index}
+    assert tape.derivative(product, three).index == (x + tape.number(1)).index
+    assert tape.number(3).index != three.index

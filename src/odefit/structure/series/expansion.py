@@ -6,8 +6,8 @@ unknowns (around any time).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Generic, Literal, NamedTuple
 
@@ -85,6 +85,15 @@ class Expansion:
             tuple(tuple(t.index for t in group) for group in groups),
             tuple(self.lifting.constants.items()),
         )
+
+    def release(self, numbers: Sequence[int]) -> None:
+        """Make some numbers, by their entries on the tape, known variables with their values."""
+        e = self.program.equations
+        for i in numbers:
+            self.lifting.constants[i] = float(e.tape.numbers[i])
+            e.tape.release(i, f"(number {i})")
+        e = replace(e, known=(*e.known, *(Term(e.tape, i) for i in numbers)))
+        self.program.equations = e
 
     @property
     def outputs(self) -> int:

@@ -91,6 +91,22 @@ class Tape:
             self.names[self._known[name]] = name
         return Term(self, self._known[name])
 
+    def release(self, index: int, name: str) -> None:
+        """Make a number a variable with a name; no derivative may have been recorded before."""
+        value = self.numbers.pop(index)
+        del self._known[value]
+        self._integers = {k: i for k, i in self._integers.items() if i != index}
+        self.entries[index] = Entry("variable", 0, 0)
+        self.names[index] = name
+        self._known[name] = index
+        self._bits[index] = bit = 1 << len(self._bits)
+        self._in_order.append(index)
+        self._variables[index] = bit
+        for i in range(index + 1, len(self.entries)):
+            operation, left, right = self.entries[i]
+            if operation not in ("number", "variable"):
+                self._variables[i] = self._variables[left] | self._variables[right]
+
     def apply(self, operation: Operation, left: Term, right: Term) -> Term:
         """Return ``left operation right``, simplified if a number makes that trivial."""
         a, b = left.value, right.value
