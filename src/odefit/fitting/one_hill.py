@@ -64,36 +64,31 @@ def with_hills(state: FitState) -> FitState:
     if control.deadline is not None:  # the seconds from the limit to the cut-off count, too
         control = control.ending_in(SHARE_OF_TIME * (control.seconds_left + GRACE_SECONDS))
     walker = _Walker(forward, control, sum(s.evaluations for s in state.estimate.starts))
-    known = state.complete is not None and state.complete.known
-    separate: list[Solution] = several[:1]
-    if known:  # the equations tell that these are different
-        separate += (
-            s for s in several[1:] if any(np.array_equal(s.vector, c) for c in state.copies)
-        )
-    joined: list[Solution] = []
-    groups = _moved_groups(forward.problem, [s.vector for s in several])
-    moved = {id(s): numbers for s, numbers in zip(several, groups, strict=True)}
-    unsure = 0
     slack, most = (part * limit * deviance.variance for part in (0.5 * DIP, MOST_RISE))
+    hills = _Hills(walker, several[0].vector, slack, most)
+    separate: list[Solution] = several[:1]
+    joined: list[Array] = []
+    seen = {frozenset[tuple[int, int]]()}
+    if state.complete is not None and state.complete.known:
+        for solution in several[1:]:  # the equations tell that these are different
+            if any(np.array_equal(solution.vector, c) for c in state.copies):
+                separate.append(solution)
+                seen.add(hills.place(solution.vector, apart=True))
+    unsure = 0
     for solution in (s for s in several if s not in separate):
-        highest = forward.cost(solution.vector, UNDECIDED) + slack
-        here = moved[id(solution)]
-        near = [
-            k
-            for k in separate
-            if (moved[id(k)] <= here or here <= moved[id(k)])
-            and walker.rise(k.vector, solution.vector) <= most
-        ]
         walker.unfinished = False
-        joining = next((k for k in near if walker.joins(k.vector, solution.vector, highest)), None)
-        if joining is None:
-            separate.append(solution)
-            unsure += walker.unfinished
-        elif joining is several[0]:
-            joined.append(solution)
+        place = hills.place(solution.vector)
+        if not place:
+            joined.append(solution.vector)
+        if place in seen:
+            continue
+        seen.add(place)
+        separate.append(solution)
+        unsure += walker.unfinished
     uncertainty = state.uncertainty
+    joined += hills.reached
     if joined and uncertainty is not None:
-        uncertainty = reaching(uncertainty, [s.vector for s in joined])
+        uncertainty = reaching(uncertainty, joined)
     return replace(
         state,
         equal=tuple(s for s in state.equal if s in separate),
@@ -103,25 +98,67 @@ def with_hills(state: FitState) -> FitState:
     )
 
 
-def _moved_groups(problem: Problem, vectors: Sequence[Array]) -> list[frozenset[int]]:
-    """Return the groups of experiments in whose own unknowns vectors differ from the first one.
+class _Hills:
+    """The hills on which solutions lie, by groups of experiments with unknowns of their own.
 
-    The deviance is a sum over such groups. So there is no way between solutions that differ from
-    the answer in one group each, unless one of them is on the answer's hill.
+    The deviance is a sum over such groups. So a solution lies on a hill of each group, and there
+    only its own unknowns of the group count. `reached` are values on the answer's hills, shape (n,)
+    each, that solutions take in one of several groups.
     """
-    groups = groups_of(problem)
-    if groups is None:
-        return [frozenset()] * len(vectors)
-    places = [np.array(sorted(g.acting - groups.joining), dtype=np.intp) for g in groups.groups]
-    sizes = expected_sizes(problem)
-    return [
-        frozenset(
-            number
-            for number, at in enumerate(places)
-            if not close(vector[at], vectors[0][at], SOLUTION_DISTANCE, sizes[at])
-        )
-        for vector in vectors
-    ]
+
+    def __init__(self, walker: _Walker, answer: Array, slack: float, most: float) -> None:
+        """Solutions count as separate `slack` above the worse, or if linearly `most` apart."""
+        self._walker, self._answer = walker, answer
+        self._slack, self._most = slack, most
+        problem = walker.forward.problem
+        groups, every = groups_of(problem), np.arange(len(answer))
+        unshared = [] if groups is None else [g.acting - groups.joining for g in groups.groups]
+        self._apart = groups is not None
+        self._places = [np.array(sorted(unknowns), dtype=np.intp) for unknowns in unshared] or [
+            every
+        ]
+        self._tops: list[list[Array]] = [[answer] for _ in self._places]
+        self._sizes = expected_sizes(problem)
+        self.reached: list[Array] = []
+
+    def place(self, vector: Array, *, apart: bool = False) -> frozenset[tuple[int, int]]:
+        """Return the groups and numbers of the hills other than those of the answer.
+
+        With `apart`, it is known that the solution lies on no hill that is known so far.
+        """
+        moved = [k for k in range(len(self._places)) if not self._alike(k, vector, self._answer)]
+        hills = set[tuple[int, int]]()
+        for k in moved:
+            alone = vector
+            if len(moved) > 1:
+                alone = self._answer.copy()
+                alone[self._places[k]] = vector[self._places[k]]
+            number = self._number(k, alone, apart)
+            if number:
+                hills.add((k, number))
+            elif len(moved) > 1:
+                self.reached.append(alone)
+        return frozenset(hills)
+
+    def _number(self, k: int, vector: Array, apart: bool) -> int:
+        """Return the number of a hill in a group; it becomes a known one."""
+        tops, walker = self._tops[k], self._walker
+        known = next((i for i, top in enumerate(tops) if self._alike(k, vector, top)), None)
+        if known is not None:
+            return known
+        if not apart:
+            highest = walker.forward.cost(vector, UNDECIDED) + self._slack
+            near = [i for i, top in enumerate(tops) if walker.rise(top, vector) <= self._most]
+            for i in near:
+                if walker.joins(tops[i], vector, highest):
+                    return i
+        tops.append(vector)
+        return len(tops) - 1
+
+    def _alike(self, k: int, one: Array, other: Array) -> bool:
+        """Return whether two solutions take the same values in one of several groups."""
+        at = self._places[k]
+        return self._apart and close(one[at], other[at], SOLUTION_DISTANCE, self._sizes[at])
 
 
 def reaching(uncertainty: Uncertainty, vectors: Sequence[Array]) -> Uncertainty:
@@ -149,7 +186,7 @@ class _Walker:
     """Walks by refits, within a number of evaluations."""
 
     def __init__(self, forward: ForwardMap, control: Control, spent: int) -> None:
-        self._forward, self._control = forward, control
+        self.forward, self._control = forward, control
         self._left = max(LEAST, SHARE * spent)
         self.unfinished = False  # whether a refit was left out
         self._evaluations: dict[bytes, Evaluation | Failure] = {}
@@ -159,7 +196,7 @@ class _Walker:
 
         It is the lesser of both rises. Positive unknowns count by their logarithms.
         """
-        problem, lowest = self._forward.problem, np.inf
+        problem, lowest = self.forward.problem, np.inf
         ratio = _logarithmic(problem, one, other)
         for at, to in ((one, other), (other, one)):
             evaluation = self._evaluated(at)
@@ -174,7 +211,7 @@ class _Walker:
         """Return the evaluation of a solution, which is computed once."""
         key = vector.tobytes()
         if key not in self._evaluations:
-            self._evaluations[key] = self._forward.evaluate(vector, UNDECIDED)
+            self._evaluations[key] = self.forward.evaluate(vector, UNDECIDED)
         return self._evaluations[key]
 
     def joins(self, one: Array, other: Array, highest: float) -> bool:
@@ -188,9 +225,9 @@ class _Walker:
 
     def _straight(self, first: Array, last: Array, highest: float) -> bool:
         """Return whether the cost stays below the highest one along a straight way."""
-        problem, parts = self._forward.problem, np.arange(1, STEPS) / STEPS
+        problem, parts = self.forward.problem, np.arange(1, STEPS) / STEPS
         return all(
-            self._forward.cost(_between(problem, first, last, p), UNDECIDED) <= highest
+            self.forward.cost(_between(problem, first, last, p), UNDECIDED) <= highest
             for p in parts
         )
 
@@ -199,7 +236,7 @@ class _Walker:
 
         They begin on the way to the other, or where the last two refits lead if `extrapolated`.
         """
-        problem = self._forward.problem
+        problem = self.forward.problem
         held = int(np.argmax(np.abs(_away(problem, first, last))))
         before = at = first
         for step in range(1, STEPS):
@@ -219,8 +256,8 @@ class _Walker:
         if self._left <= 0 or self._control.should_stop():
             self.unfinished = True
             return np.inf, start
-        problem = with_held(self._forward.problem, held, start[held])
-        forward = self._forward.of(problem)
+        problem = with_held(self.forward.problem, held, start[held])
+        forward = self.forward.of(problem)
         end = SingleShooting(evaluations=EVALUATIONS).run(forward, 0, start, self._control)
         self._left -= end.evaluations
         return (np.inf, start) if end.status is Status.FAILED else (end.cost, end.vector)
