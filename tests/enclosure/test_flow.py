@@ -173,7 +173,7 @@ def test_a_deviation_larger_than_guessed_is_not_trusted(
     model = variables(monomials, np.array([[0.3]]), np.array([[upper]]))[0]
     start = StateEnclosure.of([model])
     control = StepControl(np.full(1, 0.9), np.zeros(1), np.ones(1))
-    far = Flow(StepMethod(one, monomials, 40, np.ones(1)))
+    far = Flow(StepMethod(one, monomials, 40, np.ones(1), 1.5))
     with np.errstate(all="ignore"):
         found = far.advance(start, {one.unknowns[0]: model}, 0.0, 0.9, control)
     largest = upper / (1 - 0.9 * upper)

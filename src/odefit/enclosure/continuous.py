@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from odefit.common.arrays import Array
+from odefit.common.errors import InputError
 from odefit.enclosure.affine_maps import LinearODE, StiffAffineFlow
 from odefit.enclosure.arithmetic.intervals import Interval, evaluated
 from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
@@ -33,6 +34,7 @@ from odefit.enclosure.residuals import (
     standard_deviations,
     variables,
 )
+from odefit.enclosure.sharpness import Sharpness
 from odefit.enclosure.state_enclosure import StateEnclosure
 from odefit.enclosure.system import System
 from odefit.enclosure.taylor_step import StepMethod
@@ -46,11 +48,6 @@ from odefit.simulation.engines.registry import import_problem
 ORDER = 10
 """Number of coefficients of the Taylor polynomials in time."""
 
-ACCURACY = 1e-5
-"""Avoidable error of a solution by longer steps, relative to the standard deviation of a residual.
-If that is not given, it is relative to a tenth of the range of the data.
-"""
-
 STABILITY_COST = 8.0
 """Number of steps for which a step counts that is short only for stability, if all states keep
 their signs: intervals are then informative without any steps."""
@@ -60,10 +57,11 @@ class Enclosure:
     """The residuals of a problem over boxes, in continuous time.
 
     They are polynomials of `degree` in the unknowns, from Taylor polynomials with `order`
-    coefficients in time. `lower_bound` of the objective holds for any unknowns. `unique_solution`
-    is true if the equations have one solution for each value of the unknowns. `influence`, shape
-    (R, n), is one where an unknown acts on a residual. Raises InputError if equations or noise
-    cannot be enclosed, or standard deviations depend on unknowns.
+    coefficients in time, sharper by some levels (:mod:`odefit.enclosure.sharpness`). `lower_bound`
+    of the objective holds for any unknowns. `unique_solution` is true if the equations have one
+    solution for each value of the unknowns. `influence`, shape (R, n), is one where an unknown acts
+    on a residual. Raises InputError if equations or noise cannot be enclosed, or standard
+    deviations depend on unknowns.
     """
 
     scope = "continuous time"
@@ -71,11 +69,16 @@ class Enclosure:
     lower_bound = 0.0
     unique_solution = True
 
-    def __init__(self, problem: Problem, degree: int = 2, order: int = ORDER) -> None:
+    def __init__(
+        self, problem: Problem, degree: int = 2, order: int = ORDER, level: int = 0
+    ) -> None:
         self.problem = problem
-        self.monomials = Monomials.of(len(problem.unknowns), degree)
+        self._degree, self._order = degree, order
+        self._sharper: dict[int, Enclosure | None] = {0: self}
+        sharpness = Sharpness(degree).raised(level)
+        self.monomials = Monomials.of(len(problem.unknowns), sharpness.degree)
         self._conditions = [
-            _Condition(problem, c, self.monomials, order) for c in problem.conditions
+            _Condition(problem, c, self.monomials, order, sharpness) for c in problem.conditions
         ]
         self._priors = Priors(problem)
         self.size = problem.size + self._priors.size
@@ -92,6 +95,18 @@ class Enclosure:
         twin = copy(self)
         twin._conditions = [condition.compiled() for condition in self._conditions]
         return twin
+
+    def sharper(self, level: int) -> Enclosure | None:
+        """Return an enclosure that is sharper by some levels; None with too many monomials."""
+        if level not in self._sharper:
+            try:
+                enclosure: Enclosure | None = Enclosure(
+                    self.problem, self._degree, self._order, level
+                )
+            except InputError:
+                enclosure = None
+            self._sharper[level] = enclosure
+        return self._sharper[level]
 
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Return the residuals over boxes with these corners, shapes (B, n).
@@ -119,15 +134,21 @@ class _Condition:
     """
 
     def __init__(
-        self, problem: Problem, condition: Condition, monomials: Monomials, order: int
+        self,
+        problem: Problem,
+        condition: Condition,
+        monomials: Monomials,
+        order: int,
+        sharpness: Sharpness,
     ) -> None:
         self.condition, self.monomials = condition, monomials
         self.system = System(problem, condition)
         self.measured = [ResidualsAtTime(self.system, row) for row in range(len(condition.times))]
         self.influence = influences(self.measured, condition.size)
         states = problem.model.states
-        tolerance = np.full(len(states), ACCURACY * self._smallest_deviation(problem))
-        self._method = StepMethod(self.system, monomials, order, tolerance)
+        tolerance = np.full(len(states), sharpness.accuracy * self._smallest_deviation(problem))
+        norm = sharpness.step_norm
+        self._method = StepMethod(self.system, monomials, order, tolerance, norm)
         self.flow = Flow(self._method)
         self.inequalities = DifferentialInequalities(self.system)
         self.events = [

@@ -43,9 +43,6 @@ MAX_USEFUL_ERROR = 1e9
 Its bound is useless, and would spoil the rounding of states that do not depend on it.
 """
 
-MAX_STEP_NORM = 1.5
-"""Norm of step times Jacobian above which a step is too long."""
-
 HOPED_GROWTH = 4.0
 """Factor by which steps may be expected to become longer."""
 
@@ -72,13 +69,15 @@ class Constants:
 class StepMethod:
     """The method of a system's steps, with `order` coefficients of Taylor polynomials in time.
 
-    `tolerance` is the avoidable error of a whole solution, by state and in its units.
+    `tolerance` is the avoidable error of a whole solution, by state and in its units. A step is too
+    long if the norm of step times Jacobian exceeds `step_norm`.
     """
 
     system: System
     monomials: Monomials
     order: int
     tolerance: Array
+    step_norm: float
 
     @cached_property
     def linear_monomials(self) -> Monomials:
@@ -260,10 +259,11 @@ class TaylorStep:
         self.unknown: BoolArray = unknown
         # Around the middle, the Jacobian may be large because the guess of the error is.
         centre = np.where(before, 0.0, np.abs(middle).sum(axis=(0, 3))).max(axis=1)
-        self.unconfirmed: BoolArray = (centre <= MAX_STEP_NORM) & (unknown & ~before).any(axis=1)
-        self.limiting: BoolArray = norms > MAX_STEP_NORM / HOPED_GROWTH
-        self.easy: BoolArray = np.where(before, 0.0, norms).max(axis=1) <= 0.5 * MAX_STEP_NORM
-        return np.asarray(unknown | (norms > MAX_STEP_NORM))
+        most = self._method.step_norm
+        self.unconfirmed: BoolArray = (centre <= most) & (unknown & ~before).any(axis=1)
+        self.limiting: BoolArray = norms > most / HOPED_GROWTH
+        self.easy: BoolArray = np.where(before, 0.0, norms).max(axis=1) <= 0.5 * most
+        return np.asarray(unknown | (norms > most))
 
     def _jacobian(self, t: Array, guess: Array) -> tuple[Array, Array, Array]:
         """Return bounds of the Jacobian times the step, for errors up to a guess, shape (n, B).

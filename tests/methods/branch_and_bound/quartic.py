@@ -34,6 +34,9 @@ class Quartic:
     def compiled(self) -> Quartic:
         return self
 
+    def sharper(self, level: int) -> Quartic | None:
+        return None if level else self
+
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         self.calls += 1
         if self.calls == self.fail_at:

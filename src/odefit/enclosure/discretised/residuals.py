@@ -55,6 +55,10 @@ class DiscretisedEnclosure:
         """Return the enclosure itself, which has no compiled code."""
         return self
 
+    def sharper(self, level: int) -> DiscretisedEnclosure | None:
+        """Return the enclosure itself for no levels more; None for others."""
+        return None if level else self
+
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Return the residuals over boxes with these corners, shapes (B, n).
 

@@ -251,6 +251,7 @@ class CompiledFlow(Flow):
             programs.jacobian_orders,
             mode.dependence,
             method.tolerance,
+            method.step_norm,
             np.array([p for p, _ in input_pieces]).reshape(-1, 4),
             np.array([origin for _, origin in input_pieces]),
         )

@@ -26,7 +26,6 @@ from odefit.enclosure.kernels.taylor import bound, compute_order, put_norms
 from odefit.enclosure.taylor_step import (
     HOPED_GROWTH,
     MAX_GUESSES,
-    MAX_STEP_NORM,
     MAX_USEFUL_ERROR,
 )
 
@@ -36,8 +35,9 @@ class Equations(NamedTuple):
 
     `rates` and `jacobian` are their programs, with `order` and `jacobian_orders` orders in time,
     the second of degree one in the box. `dependence`, shape (n, n), is one where a state depends on
-    another; `tolerance`, shape (n,), is the avoidable error of a whole solution. The polynomials of
-    the `inputs`, shape (inputs, 4), have their `origins`, shape (inputs,).
+    another; `tolerance`, shape (n,), is the avoidable error of a whole solution, and steps are too
+    long above the `step_norm`. The polynomials of the `inputs`, shape (inputs, 4), have their
+    `origins`, shape (inputs,).
     """
 
     rates: Program
@@ -46,6 +46,7 @@ class Equations(NamedTuple):
     jacobian_orders: int
     dependence: Array
     tolerance: Array
+    step_norm: float
     inputs: Array
     origins: Array
 
@@ -381,8 +382,8 @@ def error_at_end(
         if not before[i]:
             centre, largest = max(centre, total), max(largest, norms[i])
             lost |= unknown[i]
-        too_long[i] = unknown[i] or norms[i] > MAX_STEP_NORM
-        limiting[i] = norms[i] > MAX_STEP_NORM / HOPED_GROWTH
+        too_long[i] = unknown[i] or norms[i] > equations.step_norm
+        limiting[i] = norms[i] > equations.step_norm / HOPED_GROWTH
         known_defect[i] = 0.0 if unknown[i] else defect[i]
         rounding[i] = 4 * UNIT_ROUNDOFF * t.shape[2] * size + UNDERFLOW
     sizes, frame, lengths = without(sizes, frame, lengths, unknown)
@@ -400,6 +401,6 @@ def error_at_end(
     added = in_frame_coordinates(turned, times_magnitudes(turned, rounding, True))
     for i in range(n):
         moved[i] = min((moved[i] + added[i]) * ROUNDING_MARGIN, seen[i])
-    easy = largest <= 0.5 * MAX_STEP_NORM
-    unconfirmed = centre <= MAX_STEP_NORM and lost
+    easy = largest <= 0.5 * equations.step_norm
+    unconfirmed = centre <= equations.step_norm and lost
     return StepEnd(ends, turned, moved, unknown, too_long, limiting, easy, unconfirmed)

@@ -76,7 +76,8 @@ class BranchAndBound(Method):
         Absolute gap at which to stop, relative to the weighted sum of squares of the data about
         their means.
     degree
-        Degree of the enclosing polynomials in the unknowns.
+        Degree of the enclosing polynomials in the unknowns. A long search in continuous time raises
+        it, with shorter steps, where that leaves less for its work.
     bounds
         Bounds by name, for unknowns without bounds; ``"propose"`` accepts those that the data
         suggest.

@@ -47,6 +47,9 @@ class ResidualEnclosure(Protocol):
     def compiled(self) -> ResidualEnclosure:
         """Return the same enclosure by compiled code, which pays in a long search."""
 
+    def sharper(self, level: int) -> ResidualEnclosure | None:
+        """Return an enclosure that is sharper by some levels, which takes longer; None without."""
+
     def __call__(self, lower: Array, upper: Array, radius: float = np.inf) -> Residuals:
         """Return the residuals over boxes with these corners, shapes (B, n).
 
@@ -72,18 +75,22 @@ def evaluate_nodes(
     upper: Array,
     radius: float,
     compiled: bool = False,
+    level: int = 0,
 ) -> NodeEvaluation:
     """Evaluate the nodes whose boxes have these corners, shapes (B, n).
 
-    Points with a residual norm above `radius` need not be bounded accurately.
+    The enclosure is sharper by `level`. Points with a residual norm above `radius` need not be
+    bounded accurately.
     """
     spent = WorkLimit(math.inf)
+    sharper = enclosure.sharper(level)
+    assert sharper is not None, "only levels that are known are asked for"
     with counting(spent):
-        residuals = (enclosure.compiled if compiled else enclosure)(lower, upper, radius)
+        residuals = (sharper.compiled if compiled else sharper)(lower, upper, radius)
     with np.errstate(all="ignore"):
         objective = np.einsum("rb,rb->b", residuals.c[:, 0], residuals.c[:, 0])
     known = np.isfinite(residuals.remainder).all(axis=0) & np.isfinite(objective)
-    bounds = NodeBounder(enclosure.monomials)(residuals, radius)
+    bounds = NodeBounder(sharper.monomials)(residuals, radius)
     return NodeEvaluation(bounds, np.where(known, objective, np.inf), spent.spent)
 
 
@@ -112,12 +119,14 @@ class NodeEvaluator:
         radius: float,
         stop: Callable[[], bool],
         compiled: bool = False,
+        level: int = 0,
     ) -> Iterator[NodeEvaluation]:
         """Yield evaluations of chunks of boxes with these corners, shape (B, n), until a `stop`."""
+        how = compiled, level
         count = -(-len(lower) // CHUNK_SIZE)
         chunks = list(zip(np.array_split(lower, count), np.array_split(upper, count), strict=True))
         if compiled and not self._compiled:
-            first = self._compiling(*chunks.pop(0), radius, stop)
+            first = self._compiling(*chunks.pop(0), radius, stop, level)
             if first is None or cut_off().reached:
                 return
             self._compiled = True
@@ -126,12 +135,12 @@ class NodeEvaluator:
             for number, chunk in enumerate(chunks, start=count - len(chunks)):
                 if number and stop():
                     return
-                evaluation = self._here(*chunk, radius, compiled)
+                evaluation = self._here(*chunk, radius, how)
                 if cut_off().reached:  # parts of it are unknown only for want of time
                     return
                 yield evaluation
             return
-        yield from self._shared(self._workers, self._work, chunks, radius, compiled)
+        yield from self._shared(self._workers, self._work, chunks, radius, how)
 
     def _shared(
         self,
@@ -139,13 +148,13 @@ class NodeEvaluator:
         work: Work,
         chunks: list[tuple[Array, Array]],
         radius: float,
-        compiled: bool,
+        how: tuple[bool, int],
     ) -> Iterator[NodeEvaluation]:
         """Yield the evaluations of chunks by workers in their order, whichever ends first."""
         done = dispatched(
             chunks,
-            lambda chunk: (work, (*chunk, radius, compiled)),
-            lambda chunk: evaluate_nodes(self._enclosure, *chunk, radius, compiled),
+            lambda chunk: (work, (*chunk, radius, *how)),
+            lambda chunk: evaluate_nodes(self._enclosure, *chunk, radius, *how),
             workers,
             self._control,
             total=len(chunks),
@@ -160,29 +169,31 @@ class NodeEvaluator:
                         return
                     if outcome["error"] is not None:  # the workers died: this process evaluates it
                         outcome["value"] = evaluate_nodes(
-                            self._enclosure, *chunks[position], radius, compiled
+                            self._enclosure, *chunks[position], radius, *how
                         )
                     waiting[position] = outcome["value"]
                 yield waiting.pop(number)
 
-    def _here(self, lower: Array, upper: Array, radius: float, compiled: bool) -> NodeEvaluation:
+    def _here(
+        self, lower: Array, upper: Array, radius: float, how: tuple[bool, int]
+    ) -> NodeEvaluation:
         """Evaluate a chunk in this process."""
-        work = partial(evaluate_nodes, self._enclosure, lower, upper, radius, compiled)
+        work = partial(evaluate_nodes, self._enclosure, lower, upper, radius, *how)
         return work() if self._workers is None else self._workers.timed(work)
 
     def _compiling(
-        self, lower: Array, upper: Array, radius: float, stop: Callable[[], bool]
+        self, lower: Array, upper: Array, radius: float, stop: Callable[[], bool], level: int
     ) -> NodeEvaluation | None:
         """Evaluate a chunk by compiled code for the first time; None if it is time to stop before.
 
         On a new computer this compiles for half a minute, which nothing can interrupt. Workers then
         find the compiled code on the disk.
         """
-        return unless_stopped(partial(self._here, lower, upper, radius, True), stop)
+        return unless_stopped(partial(self._here, lower, upper, radius, (True, level)), stop)
 
 
 def _evaluate_remotely(
-    enclosure: ResidualEnclosure, task: tuple[Array, Array, float, bool]
+    enclosure: ResidualEnclosure, task: tuple[Array, Array, float, bool, int]
 ) -> NodeEvaluation:
     """Evaluate a chunk in a worker process."""
     return evaluate_nodes(enclosure, *task)

@@ -19,6 +19,7 @@ from odefit.methods.branch_and_bound.node_evaluator import (
     NodeEvaluator,
     ResidualEnclosure,
 )
+from odefit.methods.branch_and_bound.sharpening import Sharpening
 
 BATCH_SIZE = 2 * CHUNK_SIZE
 """Number of nodes taken at once, the most promising ones: two chunks, for two workers."""
@@ -84,6 +85,7 @@ class Tree:
         self._enclosure, self._leaves = enclosure, leaves
         self._evaluator = evaluator or NodeEvaluator(enclosure)
         self._division = Division(enclosure, lower, upper)
+        self._sharpening = Sharpening(enclosure)
         self._open = [Node(0.0, 0, lower.copy(), upper.copy())]
         self._created = 1
         self._least_undivided = math.inf  # least norm of boxes that are too small to be divided
@@ -123,6 +125,8 @@ class Tree:
             "closed": self._least_undivided,
             "created": self._created,
             "work": self.work,
+            "level": self._sharpening.level,
+            "compared": self._sharpening.work,
         }
 
     def resume(self, state: Mapping[str, Any], nodes: Mapping[int, Array]) -> None:
@@ -136,6 +140,7 @@ class Tree:
         self.evaluated, self._least_undivided = int(state["boxes"]), float(state["closed"])
         self._open, self._created = restored, int(state["created"])
         self.work = float(state.get("work", 0.0))
+        self._sharpening.resume(int(state.get("level", 0)), float(state.get("compared", 0.0)))
         heapq.heapify(self._open)
 
     def continue_from(self, nodes: Sequence[Node], evaluated: int, work: float) -> None:
@@ -172,7 +177,12 @@ class Tree:
         lower = np.array([node.lower for node in waiting])
         upper = np.array([node.upper for node in waiting])
         compiled = self.work >= COMPILED_FROM
-        for evaluation in self._evaluator(lower, upper, radius, stop, compiled):
+        sharpening = self._sharpening
+        if compiled and sharpening.due(self.work, self.evaluated):
+            before = sharpening.work
+            sharpening.compare(lower, upper, radius, stop)
+            self.work += sharpening.work - before
+        for evaluation in self._evaluator(lower, upper, radius, stop, compiled, sharpening.level):
             count = len(evaluation.midpoint_objective)
             norm = np.array([node.norm for node in waiting[:count]])
             self.work += evaluation.work

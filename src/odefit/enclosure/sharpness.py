@@ -1,0 +1,35 @@
+"""The sharpness of enclosures: small remainders over larger boxes take more work.
+
+Degree, accuracy and length of steps belong together. Polynomials of a higher degree gain nothing
+while remainders come from long steps: there they grow by every variation of the Jacobian over the
+box, and steep jumps multiply them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Sharpness(NamedTuple):
+    """The `degree` of the polynomials, and the two limits of a step.
+
+    `accuracy` is the avoidable error of a solution by longer steps, relative to the standard
+    deviation of a residual, or to a tenth of the range of the data if that is not given. A step is
+    too long if the norm of step times Jacobian exceeds `step_norm`.
+    """
+
+    degree: int = 2
+    accuracy: float = 1e-5
+    step_norm: float = 1.5
+
+    def raised(self, level: int) -> Sharpness:
+        """Return the sharpness some levels higher.
+
+        Examples
+        --------
+        >>> Sharpness().raised(2)
+        Sharpness(degree=4, accuracy=1e-07, step_norm=0.75)
+        """
+        return Sharpness(
+            self.degree + level, self.accuracy / 10.0**level, self.step_norm / (1 + level / 2)
+        )
