@@ -11,6 +11,8 @@ import pytest
 from odefit import Event, Experiment, ForwardMap, Model, Problem, library
 from odefit.common.arrays import Array
 from odefit.simulation import Evaluation
+from odefit.structure import same_outputs as same_outputs_module
+from odefit.structure.homotopy.square import SquareSystem
 from odefit.structure.same_outputs import SameOutputs, same_outputs
 
 AMPLE = 3e9
@@ -220,3 +222,51 @@ def test_each_subject_has_the_other_rate_of_absorption(doses: tuple[float, ...])
         other[[ka, ke]] = other[[ke, ka]]
         other[volume] *= vector[ke] / vector[ka]
         assert row == pytest.approx(other, rel=1e-6)
+
+
+def oral_subjects(count: int) -> Problem:
+    """Return subjects with a common volume and rates of their own, after unlike doses."""
+    own: dict[str, Any] = {"ka": {"per_experiment": True}, "ke": {"per_experiment": True}, "V": {}}
+    subjects = [
+        Experiment(f"{k}", {"t": TIMES, "c": np.ones(len(TIMES))}, initial={"gut": 100.0 + k})
+        for k in range(count)
+    ]
+    oral = Model(ode={"gut": "-ka*gut", "blood": "ka*gut - ke*blood"}, observables={"c": "blood/V"})
+    none = {"gut": 0.0, "blood": 0.0}
+    return Problem(oral, experiments=subjects, parameters=own, initial=none)
+
+
+def test_two_subjects_tell_the_common_volume_and_then_each_its_rates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No count for all twelve together is needed; one subject alone has two solutions."""
+    sizes = []
+    count = same_outputs_module.exact_count
+
+    def counted(square: SquareSystem, **options: Any) -> Any:
+        sizes.append(square.size)
+        return count(square, **options)
+
+    monkeypatch.setattr(same_outputs_module, "exact_count", counted)
+    several = oral_subjects(12)
+    values = np.random.default_rng(0).uniform(0.5, 2.0, len(several.keys))
+    result = found(several, values.tolist())
+    assert (result.possible, result.found, len(result.real)) == (1, 1, 0)
+    assert sizes == [5, 2]
+
+
+def test_shared_unknowns_with_two_solutions_are_counted_for_all_experiments() -> None:
+    """The common rates may be exchanged, although each experiment has a size of its own."""
+    data = {"t": TIMES, "y": np.ones(len(TIMES))}
+    runs = [Experiment(name, data) for name in ("A", "B", "C")]
+    model = Model(ode={"x": "-a*x", "z": "-b*z"}, observables={"y": "s*(x + z)"})
+    unknowns: dict[str, Any] = {"a": {}, "b": {}, "s": {"per_experiment": True}}
+    of = Problem(model, None, unknowns, {"x": 1.0, "z": 1.0}, experiments=runs)
+    place = {key: i for i, key in enumerate(of.keys)}
+    vector = np.array([1.1, 1.2, 1.3, 1.4, 1.5])
+    vector[[place["a"], place["b"]]] = 0.3, 0.9
+    result = found(of, vector.tolist())
+    assert (result.possible, result.found) == (2, 2)
+    expected = vector.copy()
+    expected[[place["a"], place["b"]]] = 0.9, 0.3
+    np.testing.assert_allclose(result.real, [expected], rtol=1e-8)

@@ -213,15 +213,17 @@ def indistinguishable_solutions(
 
 def _with_the_outputs(answer: Answer, vector: Array, tolerance: CostTolerance) -> Solution | None:
     """Return other values of the unknowns as a solution; None if they fit less well."""
-    forward = answer.forward
-    evaluation = forward.evaluate(vector, answer.evaluation.choice)
+    forward, least = answer.forward, answer.evaluation.cost
+    evaluation = forward.evaluate_cost(vector, answer.evaluation.choice)
+    slack = max(tolerance.relative * abs(least), tolerance.absolute)
+    if isinstance(evaluation, Evaluation) and evaluation.cost > least + slack:
+        evaluation = forward.evaluate(vector, answer.evaluation.choice)
+        if isinstance(evaluation, Evaluation):
+            accuracy = forward.accuracy(evaluation.choice)
+            at = evaluation.cost, accuracy, evaluation.jacobian, vector
+            if evaluation.cost > least + tolerance.noise(*at) and not tolerance.exact(*at):
+                return None
     if isinstance(evaluation, Failure):
-        return None
-    accuracy = forward.accuracy(evaluation.choice)
-    at = evaluation.cost, accuracy, evaluation.jacobian, vector
-    least = answer.evaluation.cost
-    slack = max(tolerance.relative * abs(least), tolerance.absolute, tolerance.noise(*at))
-    if not (evaluation.cost <= least + slack or tolerance.exact(*at)):
         return None
     end = replace(answer.start, vector=vector, start=vector, nodes=None)
     return solution(forward.problem, end, evaluation, 0)

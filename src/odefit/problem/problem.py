@@ -209,7 +209,7 @@ class Problem:
             f"{counted(len(self.experiments), 'experiment')})"
         )
 
-    @cached_property
+    @property
     def keys(self) -> tuple[str, ...]:
         """Names of the unknowns."""
         return tuple(u.key for u in self.unknowns)

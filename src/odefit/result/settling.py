@@ -13,6 +13,7 @@ from odefit.common.errors import InputError
 from odefit.designs.candidates import Window
 from odefit.designs.settling import Settlement, settlement
 from odefit.problem.problem import Problem
+from odefit.problem.variants.parts import groups_of
 from odefit.result_data import ResultData
 
 ASSUMED_NOISE = 0.05
@@ -136,8 +137,17 @@ def _largest_states(
     from odefit.simulation.simulations import simulated
 
     forward, largest = ForwardMap(problem), dict[str, float]()
+    groups = groups_of(problem)
+    acting = [np.arange(len(problem.unknowns))] * len(windows)
+    for group in () if groups is None else groups.groups:
+        for number in group.members:
+            acting[number] = np.array(sorted(group.acting), dtype=np.intp)
+    known = set[tuple[str, bytes]]()
     for vector in vectors:
-        for experiment, window in windows:
+        for (experiment, window), unknowns in zip(windows, acting, strict=True):
+            if (at := (experiment, vector[unknowns].tobytes())) in known:
+                continue  # solutions often differ in one experiment alone
+            known.add(at)
             curve = simulated(problem, vector, window.grid, experiment, forward=forward)
             for name, values in getattr(curve, "states", {}).items():
                 largest[name] = max(largest.get(name, 0.0), float(np.max(np.abs(values))))

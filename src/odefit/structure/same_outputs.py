@@ -7,7 +7,9 @@ disk, are carried to the answer, along one path each.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +17,13 @@ import numpy as np
 
 from odefit.common.arrays import Array, ComplexArray
 from odefit.problem.problem import Problem
-from odefit.problem.variants.parts import Part, separate_parts
+from odefit.problem.variants.parts import (
+    Group,
+    Part,
+    acting_on_values,
+    part_of,
+    separate_parts,
+)
 from odefit.structure.exact.count import exact_count
 from odefit.structure.homotopy.square import SquareSystem
 from odefit.structure.identifiability import acting_on_noise
@@ -36,6 +44,10 @@ PER_RIGHT_HAND_SIDE = 1e4
 
 LEAST_WORK = 5e6
 """Number of operations for the count of a group of experiments, however many groups there are."""
+
+
+FIRST_TOGETHER = 2
+"""Least number of experiments that are to determine the shared unknowns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +98,8 @@ def same_outputs(
     parts = separate_parts(problem)
     if parts:
         return _by_groups(problem, parts, vector, work, search_work, seed=seed, stop=stop)
+    if _unique_by_steps(problem, vector, work, seed, stop):
+        return SameOutputs(1, 1, np.empty((0, len(vector))))
     system = _system(problem, work)
     square = None if system is None else _square(system, work, seed)
     if system is None or square is None:
@@ -153,6 +167,58 @@ def _by_groups(
     possible = math.prod(group.possible for group in groups)
     total = math.prod(group.found for group in groups)
     return SameOutputs(possible, total, real, tuple(groups))
+
+
+def _unique_by_steps(
+    problem: Problem, vector: Array, work: float, seed: int, stop: Callable[[], bool]
+) -> bool:
+    """Return whether some experiments determine the unknowns that all share, and each its own.
+
+    If the unknowns of the first experiments have one value each, and those of every other one do
+    so with the shared unknowns known, there is no other solution. This is far less work than a
+    count for all experiments at once.
+    """
+    acting = acting_on_values(problem)
+    numbers = Counter(itertools.chain.from_iterable(acting))
+    shared = frozenset(i for i, count in numbers.items() if count > 1)
+    first, met = 0, set[int]()
+    while first < len(acting) and (first < FIRST_TOGETHER or not shared <= met):
+        met |= acting[first]
+        first += 1
+    rest = [k for k in range(first, len(acting)) if not acting[k] <= shared]
+    if not shared or not rest:
+        return False
+    together = part_of(problem, Group(frozenset(met), tuple(range(first))), frozenset())
+    if together is None or not _is_unique([_system(together.problem, work)], work, seed, stop):
+        return False
+    systems: list[DifferentiatedSystem | None] = []
+    for k in rest:
+        part = None if stop() else part_of(problem, Group(acting[k], (k,)), shared & acting[k])
+        if part is None:
+            return False
+        places = enumerate(part.places.tolist())
+        held = {part.problem.keys[i]: float(vector[p]) for i, p in places if p in shared}
+        systems.append(_system(part.problem.with_unknowns(fix=held), work))
+    return _is_unique(systems, work, seed, stop)
+
+
+def _is_unique(
+    systems: Sequence[DifferentiatedSystem | None], work: float, seed: int, stop: Callable[[], bool]
+) -> bool:
+    """Return whether equations have one solution each, as far as can be told."""
+    known = [system for system in systems if system is not None]
+    if len(known) < len(systems):
+        return False
+    for members in with_same_equations(known):
+        square = _square(known[members[0]], work, seed)
+        if square is None:
+            return False
+        spent = square.system.deadline
+        limit = Deadline(stop=stop, work=work - spent.spent, within=spent)
+        counted = exact_count(square, structural=True, limit=limit, seed=seed)
+        if counted is None or counted.total != 1:
+            return False
+    return True
 
 
 def _system(problem: Problem, work: float) -> DifferentiatedSystem | None:

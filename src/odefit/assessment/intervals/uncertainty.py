@@ -114,7 +114,8 @@ def assess_uncertainty(
             for k in np.flatnonzero(taking_part & np.isinf(moves)):
                 trouble[problem.keys[k]] = Trouble.NOT_DETERMINED
             directions = of_what_is_lost(directions, trouble)
-        good = np.array([problem.keys[k] not in trouble for k in free])
+        names = problem.keys
+        good = np.array([names[k] not in trouble for k in free])
         with np.errstate(over="ignore", invalid="ignore"):
             # The variance of an unknown with hardly any effect may overflow.
             inverse = variance * basis @ basis.T

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -59,11 +60,22 @@ class Groups:
     joining: frozenset[int]
 
 
+_known_groups: WeakKeyDictionary[Problem, Groups | None] = WeakKeyDictionary()
+_known_parts: WeakKeyDictionary[Problem, tuple[Part, ...]] = WeakKeyDictionary()
+
+
 def groups_of(problem: Problem) -> Groups | None:
     """Return the groups of experiments of a problem; None if all are connected.
 
     An unknown that acts on several experiments connects them, unless it acts only on the noise.
+    The groups of a problem are found once.
     """
+    if problem not in _known_groups:
+        _known_groups[problem] = _groups(problem)
+    return _known_groups[problem]
+
+
+def _groups(problem: Problem) -> Groups | None:
     if len(problem.conditions) < 2:
         return None
     field = VectorField.of(problem.model, problem.conditions)
@@ -87,12 +99,21 @@ def groups_of(problem: Problem) -> Groups | None:
 
 
 def separate_parts(problem: Problem) -> tuple[Part, ...]:
-    """Return the parts of a problem; an empty tuple if its experiments are connected."""
-    groups = groups_of(problem)
-    if groups is None:
-        return ()
-    parts = [part_of(problem, group, groups.joining) for group in groups.groups]
-    return tuple(p for p in parts if p is not None) if all(parts) else ()
+    """Return the parts of a problem, made once; an empty tuple if its experiments are connected."""
+    known = _known_parts.get(problem)
+    if known is None:
+        groups = groups_of(problem)
+        every = [] if groups is None else [(g, groups.joining) for g in groups.groups]
+        parts = [part_of(problem, group, joining) for group, joining in every]
+        known = tuple(p for p in parts if p is not None) if all(parts) else ()
+        _known_parts[problem] = known
+    return known
+
+
+def acting_on_values(problem: Problem) -> list[frozenset[int]]:
+    """Return the unknowns that act on the predicted values of each experiment."""
+    field = VectorField.of(problem.model, problem.conditions)
+    return [frozenset(_acting(problem, c, field)[0]) for c in problem.conditions]
 
 
 def part_with(problem: Problem, index: int) -> Part | None:
