@@ -14,6 +14,7 @@ from odefit.common.arrays import Array
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.local.event_times import event_places, minimise_between
+from odefit.methods.local.interior_steps import Interior
 from odefit.methods.local.kinks import minimise_past_kinks
 from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.stopping import Minimum, Quadratic, Tolerances
@@ -134,8 +135,8 @@ def descend(
 ) -> Minimum:
     """Minimise a cost from its start; `evaluate` takes the place of the cost itself.
 
-    With `interior`, a search in logarithms keeps away from the bounds until it is near an
-    optimum.
+    With `interior`, a search within bounds keeps away from them: in logarithms until it is near an
+    optimum, otherwise while they are in its way.
     """
     forward = cost.projection.forward
     tolerances = Tolerances(
@@ -154,7 +155,7 @@ def descend(
     if switches(forward.problem, forward.field):
         minimum = minimise_past_kinks(at, cost.start, *bounds, tolerances, stop, sizes)
     else:
-        inside = interior and scaling.comparable(columns)
+        inside = scaling.interior(columns) if interior else Interior.NEVER
         minimum = minimise(at, cost.start, *bounds, tolerances, stop, sizes=sizes, interior=inside)
     places = event_places(forward.problem, scaling, columns)
     if minimum.evaluation is None or stop() or not any(len(ends) for ends in places):

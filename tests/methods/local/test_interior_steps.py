@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odefit.common.arrays import Array
-from odefit.methods.local.interior_steps import InteriorModel, approach
+from odefit.methods.local.interior_steps import Interior, InteriorModel, approach
 from odefit.methods.local.stopping import Milestone, Tolerances, usable
 from odefit.methods.local.trust_region import minimise
 
@@ -136,7 +136,7 @@ def test_an_approach_ends_near_the_optimum_and_the_search_reaches_it() -> None:
     )
     assert end.evaluations == evaluate.count
     assert end.at.cost < 1e-3 * first.cost
-    minimum = minimise(evaluate, start, lower, upper, tolerances, interior=True)
+    minimum = minimise(evaluate, start, lower, upper, tolerances, interior=Interior.UNTIL_NEAR)
     assert minimum.converged
     assert np.sort(minimum.vector) == pytest.approx(truth, abs=1e-6)
 
@@ -146,7 +146,12 @@ def test_an_optimum_at_a_bound_is_reached() -> None:
     data = np.exp(-np.outer(times, [0.01, 3.0])).sum(axis=1)
     lower, upper = np.array([-1.0, -1.0]), np.full(2, 3.0)
     minimum = minimise(
-        decays(times, data)(), np.array([0.5, 2.0]), lower, upper, Tolerances(), interior=True
+        decays(times, data)(),
+        np.array([0.5, 2.0]),
+        lower,
+        upper,
+        Tolerances(),
+        interior=Interior.UNTIL_NEAR,
     )
     plain = minimise(decays(times, data)(), np.array([-0.9, 0.4]), lower, upper, Tolerances())
     assert minimum.converged
@@ -159,11 +164,19 @@ def test_a_search_that_is_stopped_or_out_of_evaluations_returns_its_best() -> No
     data = np.exp(-np.outer(times, [0.1, 3.0])).sum(axis=1)
     start, lower, upper = np.array([-3.0, 1.2]), np.full(2, -4.0), np.full(2, 3.0)
     evaluate = decays(times, data)()
-    few = minimise(evaluate, start, lower, upper, Tolerances(evaluations=4), interior=True)
+    few = minimise(
+        evaluate, start, lower, upper, Tolerances(evaluations=4), interior=Interior.UNTIL_NEAR
+    )
     assert not few.converged
     assert few.evaluations == evaluate.count == 4
     stopped = minimise(
-        decays(times, data)(), start, lower, upper, Tolerances(), lambda: True, interior=True
+        decays(times, data)(),
+        start,
+        lower,
+        upper,
+        Tolerances(),
+        lambda: True,
+        interior=Interior.UNTIL_NEAR,
     )
     assert (stopped.vector == start).all()
     assert not stopped.converged
@@ -185,10 +198,39 @@ def test_failed_evaluations_shorten_the_step() -> None:
         np.full(2, -4.0),
         np.full(2, 3.0),
         Tolerances(),
-        interior=True,
+        interior=Interior.UNTIL_NEAR,
     )
     assert minimum.converged
     assert np.sort(minimum.vector) == pytest.approx([-1.0, np.log10(3.0)], abs=1e-6)
     moves = [float(np.linalg.norm(z - tried[0])) for z in tried[1:5]]
     assert moves == sorted(moves, reverse=True)
     assert moves[-1] < 0.1 * moves[0]
+
+
+def test_steps_avoid_bounds_only_while_these_are_in_the_way() -> None:
+    times = np.linspace(0.0, 5.0, 30)
+    data = np.exp(-np.outer(times, [0.1, 3.0])).sum(axis=1)
+    start, lower, upper = np.array([-3.0, 1.2]), np.full(2, -4.0), np.full(2, 3.0)
+    tolerances = Tolerances()
+
+    def approached(start: Array, interior: Interior) -> tuple[int, float]:
+        evaluate = decays(times, data)()
+        first = usable(evaluate(start))
+        assert first is not None
+        milestone = Milestone(tolerances, 1, first.cost)
+        end = approach(
+            evaluate, start, first, lower, upper, tolerances, lambda: False, milestone, interior
+        )
+        return end.evaluations, end.at.cost
+
+    near = np.array([-0.9, 0.4])
+    assert approached(near, Interior.WHILE_BLOCKED)[0] == 1  # the next step stays within them
+    blocked, until_near = (
+        approached(start, i) for i in (Interior.WHILE_BLOCKED, Interior.UNTIL_NEAR)
+    )
+    assert 1 < blocked[0] < until_near[0]
+    assert until_near[1] < blocked[1]
+    minimum = minimise(
+        decays(times, data)(), start, lower, upper, tolerances, interior=Interior.WHILE_BLOCKED
+    )
+    assert np.sort(minimum.vector) == pytest.approx([-1.0, np.log10(3.0)], abs=1e-6)

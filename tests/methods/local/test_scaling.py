@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import Model, Problem
+from odefit.methods.local.interior_steps import Interior
 from odefit.methods.local.scaling import Scaling
 
 
@@ -42,7 +43,7 @@ def test_the_slope_is_the_derivative_of_natural_units() -> None:
     assert scaling.derivative(scaling.natural(z)) == pytest.approx(expected, rel=1e-6)
 
 
-def test_six_bounded_logarithms_are_comparable() -> None:
+def test_searches_in_six_bounded_logarithms_stay_inside_until_they_are_near() -> None:
     names = [f"k{i}" for i in range(6)]
     many = Problem(
         Model(ode={"x": "-(" + " + ".join(names) + ")*x"}),
@@ -52,12 +53,13 @@ def test_six_bounded_logarithms_are_comparable() -> None:
     )
     scaling = Scaling.of(many)
     logarithms = np.flatnonzero(scaling.logarithmic)
-    assert scaling.comparable(logarithms)
-    assert not scaling.comparable(np.arange(7))  # the initial value is no logarithm
-    assert not scaling.comparable(logarithms[:5])  # few
+    assert scaling.interior(logarithms) is Interior.UNTIL_NEAR
+    # The initial value is no logarithm.
+    assert scaling.interior(np.arange(7)) is Interior.WHILE_BLOCKED
+    assert scaling.interior(logarithms[:5]) is Interior.NEVER  # few
 
 
-def test_logarithms_without_an_upper_bound_are_not_comparable() -> None:
+def test_searches_without_an_upper_bound_take_any_step() -> None:
     names = [f"k{i}" for i in range(6)]
     unbounded = Problem(
         Model(ode={"x": "-(" + " + ".join(names) + ")*x"}),
@@ -65,4 +67,4 @@ def test_logarithms_without_an_upper_bound_are_not_comparable() -> None:
         {name: {"scale": "log10"} for name in names},
         {"x": 1.0},
     )
-    assert not Scaling.of(unbounded).comparable(np.arange(6))
+    assert Scaling.of(unbounded).interior(np.arange(6)) is Interior.NEVER

@@ -1,4 +1,4 @@
-"""Trust-region steps through the interior of bounds, for searches in logarithms.
+"""Trust-region steps through the interior of bounds, far from an optimum.
 
 In logarithms a box spans several decades, and far from an optimum most unknowns have little effect.
 Steps scaled by the Jacobian's columns move these unknowns across the box, to bounds from which the
@@ -8,22 +8,35 @@ minimization subject to bounds, SIAM J. Optim. 6, 1996, 418). A decade has the s
 coordinates. A step lies in the plane of the scaled gradient and the Gauss-Newton step (M. A.
 Branch, T. F. Coleman and Y. Li, A subspace, interior, and conjugate gradient method for large-scale
 bound-constrained minimization problems, SIAM J. Sci. Comput. 21, 1999, 1), so that one
-factorisation suffices. ``python -m evidence run local-search`` compares it with other methods.
+factorisation suffices.
+
+On linear scales such steps serve only while bounds are in the way: while the next Gauss-Newton step
+crosses one. Of 220 searches of the library's problems from random starts, they then reach the
+lowest cost that any of four methods reaches in 190 instead of 184, and 135 instead of 126 need the
+fewest evaluations. Near an optimum inside the bounds they would need more than others.
+``python -m evidence run local-search`` compares them with other methods.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.methods.local.quadratic_models import norm, within
+from odefit.methods.local.quadratic_models import column_norms, norm, within
 from odefit.methods.local.stopping import Milestone, Quadratic, Tolerances, usable
 
 INSIDE = 0.95  # share of the way to a bound that a step goes
+DAMPING = 1e-4
+"""Damping of the Gauss-Newton step that decides whether bounds are in the way.
+
+It is relative to the squares of the Jacobian's columns.
+"""
+
 RIDGE = 1e-12  # added to the scaled Hessian's diagonal, relative to its largest entry
 LEAST_ANGLE = 1e-8  # sine of the angle of two directions below which they count as one
 FIRST_RADIUS = 1.0  # in scaled coordinates: about a decade for one unknown alone
@@ -41,6 +54,14 @@ class Approached(NamedTuple):
     last: Array  # the last step that was accepted, shape (n,); zero without any
 
 
+class Interior(Enum):
+    """How long a search keeps away from bounds."""
+
+    NEVER = "never"
+    WHILE_BLOCKED = "while the step to the minimum of the model crosses a bound"
+    UNTIL_NEAR = "until the optimum is near"
+
+
 def approach(
     evaluate: Callable[[Array], Quadratic | None],
     start: Array,
@@ -50,8 +71,9 @@ def approach(
     tolerances: Tolerances,
     stop: Callable[[], bool],
     milestone: Milestone,
+    interior: Interior = Interior.UNTIL_NEAR,
 ) -> Approached:
-    """Take interior steps from a start within finite bounds until the optimum is near.
+    """Take interior steps from a start until the optimum is near, or no bound is in the way.
 
     `at` is the cost at the start with its model. The steps also end when the tolerances or `stop`
     end a search, or when they gain nothing more. `milestone` moves as the cost falls.
@@ -60,6 +82,8 @@ def approach(
     last = np.zeros(len(x))
     radius = FIRST_RADIUS
     while at.cost > tolerances.floor and not stop():  # a large model takes a second
+        if interior is Interior.WHILE_BLOCKED and not _blocked(at, x, lower, upper):
+            break
         model = InteriorModel(at.residuals, at.jacobian, x, lower, upper)
         while True:
             ended = count >= tolerances.evaluations or milestone.stalled(count, at.cost)
@@ -88,6 +112,17 @@ def approach(
         if whole and decrease <= near:
             break
     return Approached(x, at, count, last)
+
+
+def _blocked(at: Quadratic, x: Array, lower: Array, upper: Array) -> bool:
+    """Return whether a slightly damped Gauss-Newton step leads across a bound."""
+    norms = column_norms(at.jacobian)
+    weight = np.where(norms > 0, norms, 1.0)
+    scaled = at.jacobian / weight
+    hessian = scaled.T @ scaled
+    hessian.flat[:: len(x) + 1] += DAMPING
+    end = x - np.linalg.solve(hessian, scaled.T @ at.residuals) / weight
+    return not bool(((end > lower) & (end < upper)).all())
 
 
 class InteriorModel:

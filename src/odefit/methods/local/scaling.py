@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray, IntArray
+from odefit.methods.local.interior_steps import Interior
 from odefit.problem.problem import Problem
 from odefit.problem.variants.sizes import expected_sizes
 
@@ -21,7 +22,7 @@ et al. (2010) at the best one.
 """
 
 FEW = 6
-"""Number of coordinates below which searches may cross the whole box in a step.
+"""Number of logarithms below which searches may cross the whole box in a step.
 
 With two unknowns, this finds the best optimum more often: from 15 of 21 random starts of the model
 of Perelson et al. (1996), and from 10 if the search keeps away from the bounds.
@@ -71,14 +72,18 @@ class Scaling:
         least = NEARLY_ZERO * expected_sizes(problem)
         return np.where(self.logarithmic, SMALLEST_LOGARITHM, least)
 
-    def comparable(self, columns: IntArray) -> bool:
-        """Return whether the coordinates `columns` are many logarithms between finite bounds.
+    def interior(self, columns: IntArray) -> Interior:
+        """Return how long a search over the coordinates `columns` may keep away from the bounds.
 
-        Their differences can be compared, so that a search can keep away from the bounds
-        (:mod:`odefit.methods.local.interior_steps`).
+        In logarithms all differences can be compared. Otherwise, bounds guide a search only while
+        they are in its way.
         """
-        bounded = np.isfinite(self.lower) & np.isfinite(self.upper)
-        return len(columns) >= FEW and bool((self.logarithmic & bounded)[columns].all())
+        bounded = (np.isfinite(self.lower) & np.isfinite(self.upper))[columns]
+        if not bounded.all():
+            return Interior.NEVER
+        if not self.logarithmic[columns].all():
+            return Interior.WHILE_BLOCKED
+        return Interior.UNTIL_NEAR if len(columns) >= FEW else Interior.NEVER
 
     def derivative(self, vector: Array) -> Array:
         """Return the derivatives of the unknowns with respect to their coordinates, shape (n,)."""

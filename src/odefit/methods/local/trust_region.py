@@ -27,7 +27,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.methods.local.decompositions import MAX_LATE_WORK
-from odefit.methods.local.interior_steps import approach
+from odefit.methods.local.interior_steps import Interior, approach
 from odefit.methods.local.quadratic_models import (
     GaussNewtonModel,
     Region,
@@ -113,15 +113,14 @@ def minimise(
     first_step: Array | None = None,
     sizes: Array | None = None,
     *,
-    interior: bool = False,
+    interior: Interior = Interior.NEVER,
 ) -> Minimum:
     """Minimise a cost within bounds, which may be infinite.
 
     `evaluate` returns None if it fails. `stop` is called before each evaluation; if it returns
     True, the best point so far is returned. The first step has at most the length `first_step`, by
     default that of the start vector. Unknowns near zero are assumed to have at least the magnitudes
-    `sizes`. With `interior`, a search that is far from the optimum begins with steps through the
-    interior of the bounds, in coordinates of comparable size, such as logarithms
+    `sizes`. `interior` says how long a search begins with steps through the interior of the bounds
     (:mod:`odefit.methods.local.interior_steps`).
     """
     x = np.clip(start, lower, upper)
@@ -136,9 +135,9 @@ def minimise(
     if current is None:
         return end("the start could not be evaluated", converged=False)
     milestone = Milestone(tolerances, count, current.cost)
-    if interior:
+    if interior is not Interior.NEVER:
         x, current, count, last = approach(
-            evaluate, x, current, lower, upper, tolerances, stop, milestone
+            evaluate, x, current, lower, upper, tolerances, stop, milestone, interior
         )
         if last.any():
             first_step = last
