@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ import pytest
 
 import odefit
 from odefit import Control, Experiment, ForwardMap, Model, Problem, Start, Status
-from odefit.methods.automatic.doubt import STARTS, doubt_of, lost_unknowns
+from odefit.methods.automatic.doubt import (
+    MISSING_HITS,
+    STARTS,
+    Doubts,
+    doubt_of,
+    lost_unknowns,
+)
 from odefit.methods.automatic.elsewhere import (
     DECADES,
     HeldSearch,
@@ -19,8 +26,13 @@ from odefit.methods.automatic.elsewhere import (
     in_logarithms,
     wide_points,
 )
+from odefit.methods.automatic.families import Families
 from odefit.methods.automatic.neighbours import NeighbourSearch
+from odefit.methods.automatic.route_table import search_routes
+from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.incremental_shooting import FINAL
+from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.multi_start import MultiStart
 from odefit.result_data.notices import NoticeKind
 from odefit.simulation import Evaluation
 
@@ -356,3 +368,23 @@ def test_glucose_is_explained_by_insulin_though_its_effect_is_far_below_the_boun
     assert result.status is Status.CONVERGED
     assert result.objective == pytest.approx(262.1223, rel=1e-5)
     assert result.best.parameters["p3"] == pytest.approx(1.73e-5, rel=0.01)
+
+
+def test_an_answer_with_a_pattern_needs_many_starts_where_none_can_go_elsewhere() -> None:
+    times = np.linspace(0.0, 5.0, 30)
+    bounded = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": np.exp(-times) + 0.1 * np.sin(3 * times)},
+        {"k": {"lower": 0.1, "upper": 10.0}},
+        {"x": {"lower": 0.0, "upper": 2.0}},
+    )
+    forward = ForwardMap(bounded)
+    doubts = Doubts(forward, search_routes(forward), CostTolerance.of(forward), Families())
+    end = MultiStart().run(forward, 0, Control(seed=0))
+    alike = [replace(end, index=k) for k in range(MISSING_HITS)]
+    undecided = NoiseFit(None)
+    doubt, open_ = doubts.of(alike[:-1], undecided)
+    assert doubt is not None
+    assert not doubt.lost
+    assert open_
+    assert doubts.of(alike, undecided) == (doubt, False)

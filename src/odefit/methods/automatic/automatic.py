@@ -12,12 +12,12 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.option_checks import whole
 from odefit.methods.automatic.algebraic_route import AlgebraicRoute
+from odefit.methods.automatic.by_experiment.parts_apart import fitted_apart
 from odefit.methods.automatic.coarse_beginning import SHARPENING, Sharpening
 from odefit.methods.automatic.doubt import Doubts
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.families import Families, Restarts
 from odefit.methods.automatic.message import message_of, named_cause
-from odefit.methods.automatic.parts_apart import fitted_apart
 from odefit.methods.automatic.route_table import MATCHING, SHOOTING, search_routes
 from odefit.methods.automatic.routes import TIME_SHARE, Planned, Seen
 from odefit.methods.automatic.valleys import Valleys

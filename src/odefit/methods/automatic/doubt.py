@@ -16,6 +16,7 @@ from odefit.methods.automatic.route_table import (
     ITERATED,
     POPULATIONS,
     SHOOTING,
+    TWO_STAGES,
 )
 from odefit.methods.automatic.routes import ElsewhereRoute, SearchRoute
 from odefit.methods.automatic.valleys import MAX_RISE
@@ -47,6 +48,10 @@ WEAK_HITS, WEAK_MORE = 5, 2
 number added for each further unknown. Starts that hold these must find nothing better, either.
 """
 
+MISSING_HITS = 15
+"""Number of independent starts that have to agree if residuals have a pattern and no start can go
+elsewhere, as many as where the noise is known and too small."""
+
 FEW_UNKNOWNS = 12  # number of unknowns up to which these starts are required
 
 DRAWS = 999
@@ -54,7 +59,7 @@ DRAWS = 999
 
 NEAR = 1e-3  # relative difference of unknowns up to which two ends are the same
 
-SHOOTING_ALONE = (SHOOTING, ELSEWHERE, HALVING, ITERATED)
+SHOOTING_ALONE = (SHOOTING, TWO_STAGES, ELSEWHERE, HALVING, ITERATED)
 """Routes of one family, whose searches follow a trajectory from its beginning."""
 
 
@@ -105,6 +110,7 @@ class Doubts:
         if doubt is None or not (doubt.lost or self._elsewhere.wide):
             hits = len(self._families.first_of_each(alike))
             few = self._weak > 0 and hits < WEAK_HITS + WEAK_MORE * (self._weak - 1)
+            few = few or (doubt is not None and hits < MISSING_HITS)
             return doubt, few or not self._elsewhere.done
         numbers = {s.index for s in alike}
         starts = len(self._elsewhere.starts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from odefit.methods.automatic.by_experiment import two_stages
 from odefit.methods.automatic.elsewhere import SCREENED as SCREENED_ELSEWHERE
 from odefit.methods.automatic.iterated_search import MIN_UNKNOWNS, SCREENED
 from odefit.methods.automatic.populations import refusal
@@ -14,6 +15,7 @@ from odefit.methods.automatic.routes import (
     RouteRow,
     SearchRoute,
     TranscriptionRoute,
+    TwoStageRoute,
 )
 from odefit.methods.automatic.successive_halving import RUNGS
 from odefit.methods.automatic.successive_halving import SCREENED as SCREENED_SHORT
@@ -49,6 +51,10 @@ def _shooting(forward: ForwardMap) -> MultiStart | str:
 
 def _populations(forward: ForwardMap) -> MultiStart | str:
     return refusal(forward) or MultiStart(FINAL, screening=1)
+
+
+def _two_stages(forward: ForwardMap) -> MultiStart | str:
+    return two_stages.refusal(forward.problem) or MultiStart(FINAL, screening=two_stages.SCREENED)
 
 
 def _elsewhere(forward: ForwardMap) -> MultiStart | str:
@@ -91,6 +97,7 @@ SHOOTING = RouteRow("single shooting", _shooting, share=1.0)
 POPULATIONS = RouteRow(
     "growing populations", _populations, share=20.0, optional=True, route=PopulationRoute
 )
+TWO_STAGES = RouteRow("two stages", _two_stages, share=0.5, optional=True, route=TwoStageRoute)
 HALVING = RouteRow(
     "successive halving", _halving, share=4.0, after=(2, 2), optional=True, route=HalvingRoute
 )
@@ -129,6 +136,7 @@ ELSEWHERE = RouteRow(
 ROUTES = (
     MATCHING,
     POPULATIONS,
+    TWO_STAGES,
     SHOOTING,
     ELSEWHERE,
     HALVING,

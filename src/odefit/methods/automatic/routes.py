@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from odefit.common.errors import InputError
+from odefit.methods.automatic.by_experiment.two_stages import TwoStageSearch
 from odefit.methods.automatic.elsewhere import HeldSearch, WideSearch, can_widen
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.iterated_search import (
@@ -364,6 +365,14 @@ class PopulationRoute(SearchRoute):
     def plan(self, seen: Seen) -> Planned:
         """Return a start from a population of its own."""
         return Planned(self, self._next_index(), PopulationSearch(FINAL))
+
+
+class TwoStageRoute(SearchRoute):
+    """Experiments one by one, then all together."""
+
+    def plan(self, seen: Seen) -> Planned:
+        """Return a start in two stages."""
+        return Planned(self, self._next_index(), TwoStageSearch(FINAL))
 
 
 class MultipleRoute(SearchRoute):

@@ -55,7 +55,7 @@ class Approached(NamedTuple):
 
 
 class Interior(Enum):
-    """How long a search keeps away from bounds."""
+    """The part of a search that keeps away from bounds."""
 
     NEVER = "never"
     WHILE_BLOCKED = "while the step to the minimum of the model crosses a bound"

@@ -116,6 +116,24 @@ def acting_on_values(problem: Problem) -> list[frozenset[int]]:
     return [frozenset(_acting(problem, c, field)[0]) for c in problem.conditions]
 
 
+def single_experiments(problem: Problem) -> tuple[Part, ...]:
+    """Return a part for each experiment, with the unknowns that others share.
+
+    Returns an empty tuple for a single experiment, or if one cannot be separate.
+    """
+    if len(problem.conditions) < 2:
+        return ()
+    field = VectorField.of(problem.model, problem.conditions)
+    acting = [set[int]().union(*_acting(problem, c, field)) for c in problem.conditions]
+    counts = Counter(i for unknowns in acting for i in unknowns)
+    joining = frozenset(i for i, count in counts.items() if count > 1)
+    parts = [
+        part_of(problem, Group(frozenset(unknowns), (k,)), joining)
+        for k, unknowns in enumerate(acting)
+    ]
+    return tuple(p for p in parts if p is not None) if all(parts) else ()
+
+
 def part_with(problem: Problem, index: int) -> Part | None:
     """Return the part made of the experiments on which one unknown acts.
 

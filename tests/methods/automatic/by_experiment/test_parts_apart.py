@@ -9,7 +9,7 @@ import pytest
 
 import odefit
 from odefit import Automatic, Control, Experiment, Model, Problem, SingleShooting
-from odefit.methods.automatic.parts_apart import fitted_apart, parts_of
+from odefit.methods.automatic.by_experiment.parts_apart import fitted_apart, parts_of
 from odefit.simulation import ForwardMap
 
 TIMES = np.linspace(0.3, 9.0, 15)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.methods.automatic.parts_apart import parts_of
-from odefit.methods.automatic.parts_joined import composed
+from odefit.methods.automatic.by_experiment.parts_apart import parts_of
+from odefit.methods.automatic.by_experiment.parts_joined import composed
 from odefit.methods.estimate import Start, Status
-from tests.methods.automatic.test_parts_apart import oscillators, proportional
+from tests.methods.automatic.by_experiment.test_parts_apart import oscillators, proportional
 
 
 def end(vector: list[float], objective: float) -> Start:

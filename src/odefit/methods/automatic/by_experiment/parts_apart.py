@@ -7,7 +7,7 @@ Groups that share only an estimated noise are fitted separately as well. If the 
 standard deviation, its value does not affect the optimum of the other unknowns, and each group is a
 least-squares fit. Otherwise each group first has its own noise. A search for all groups then
 continues from their ends, so the answer is an optimum of the joint likelihood; see
-:mod:`odefit.methods.automatic.parts_joined`.
+:mod:`odefit.methods.automatic.by_experiment.parts_joined`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from odefit.methods.automatic.parts_joined import composed, joined_ends
+from odefit.methods.automatic.by_experiment.parts_joined import composed, joined_ends
 from odefit.methods.estimate import Doubt, Estimate, Route, Start, Status
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.methods.local.cost_tolerance import close

@@ -1,0 +1,1 @@
+"""Searches that fit experiments one by one: for parts of a problem, and before all together."""
