@@ -123,8 +123,7 @@ def single_experiments(problem: Problem) -> tuple[Part, ...]:
     """
     if len(problem.conditions) < 2:
         return ()
-    field = VectorField.of(problem.model, problem.conditions)
-    acting = [set[int]().union(*_acting(problem, c, field)) for c in problem.conditions]
+    acting = _acting_anywhere(problem)
     counts = Counter(i for unknowns in acting for i in unknowns)
     joining = frozenset(i for i, count in counts.items() if count > 1)
     parts = [
@@ -140,16 +139,19 @@ def part_with(problem: Problem, index: int) -> Part | None:
     The unknowns that act on other experiments as well are shared. None is returned if the unknown
     acts on all experiments or on none, or if the part cannot be separate.
     """
-    field = VectorField.of(problem.model, problem.conditions)
-    acting = [
-        values | noise for values, noise in (_acting(problem, c, field) for c in problem.conditions)
-    ]
+    acting = _acting_anywhere(problem)
     members = tuple(k for k, unknowns in enumerate(acting) if index in unknowns)
     if not 0 < len(members) < len(acting):
         return None
     inside = set[int]().union(*(acting[k] for k in members))
     outside = set[int]().union(*(u for k, u in enumerate(acting) if k not in members))
     return part_of(problem, Group(frozenset(inside), members), frozenset(inside & outside))
+
+
+def _acting_anywhere(problem: Problem) -> list[set[int]]:
+    """Return the unknowns that act on each experiment's measurements or their noise."""
+    field = VectorField.of(problem.model, problem.conditions)
+    return [set[int]().union(*_acting(problem, c, field)) for c in problem.conditions]
 
 
 def _acting(
