@@ -113,9 +113,15 @@ def lowest(projection: VariableProjection, points: Array, control: Control) -> t
     """
     if len(points) == 1:
         return points[0], 0.0  # nothing to choose
+    along = projection.forward.trajectories_at(points)
+    if len(projection.remaining) == points.shape[1]:
+        costs = projection.forward.costs_along(points, along)
+        if costs is not None:
+            at = int(np.argmin(costs))
+            return np.asarray(points[at]), float(costs[at])
     best, least = points[0], math.inf
     choice = UNDECIDED
-    for x, known in zip(points, projection.forward.trajectories_at(points), strict=True):
+    for x, known in zip(points, along, strict=True):
         if control.should_stop():
             break
         if known is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -44,7 +45,17 @@ class Blocks:
 
     @classmethod
     def around(cls, forward: ForwardMap, vector: Array) -> Blocks | None:
-        """Return the blocks; None if all experiments share unknowns, or one is not integrated."""
+        """Return the blocks; None if all experiments share unknowns, or one is not integrated.
+
+        The last blocks around an answer of a forward map are kept.
+        """
+        known = _known.get(forward)
+        if known is None or not np.array_equal(known[0], vector):
+            known = _known[forward] = vector.copy(), cls._around(forward, vector)
+        return known[1]
+
+    @classmethod
+    def _around(cls, forward: ForwardMap, vector: Array) -> Blocks | None:
         problem = forward.problem
         if forward.nodes is not None:
             return None
@@ -76,6 +87,9 @@ class Blocks:
         vector = self.vector.copy()
         vector[block.places] = values
         return vector
+
+
+_known: WeakKeyDictionary[ForwardMap, tuple[Array, Blocks | None]] = WeakKeyDictionary()
 
 
 def block_with(forward: ForwardMap, index: int, vector: Array) -> Block | None:

@@ -36,6 +36,7 @@ from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.evaluation import CostGradient, Evaluation
 from odefit.simulation.nodes import Nodes
 from odefit.simulation.propagation.steep import resting_warnings
+from odefit.simulation.residuals.costs_at_points import noted_costs
 from odefit.simulation.residuals.noise import names_in_noise
 from odefit.simulation.residuals.observation import observe
 from odefit.simulation.residuals.prior_residuals import PriorResiduals
@@ -110,13 +111,12 @@ class ForwardMap:
         self._noise_names = names_in_noise(problem)
         self._of_other_accuracy: dict[tuple[float, bool], ForwardMap] = {}
         self._last_choice, self._seen = UNDECIDED, False  # of evaluations without a given choice
-        measured = [
-            (series, problem.noise.get(name, Noise()))
-            for condition in problem.conditions
-            for name, series in condition.series.items()
-        ]
+        measured = [pair for condition in problem.conditions for pair in condition.series.items()]
         self.likelihood = self._residuals.rows.likelihood
-        self.given_noise = any(series.sds is not None or noise.known for series, noise in measured)
+        self.given_noise = any(
+            series.sds is not None or problem.noise.get(name, Noise()).known
+            for name, series in measured
+        )
         self.gaussian = self._residuals.rows.gaussian
         self.correlated = self._residuals.rows.correlated
 
@@ -127,11 +127,7 @@ class ForwardMap:
         return self.problem, by.setting, by.tolerance, self.nodes, by.steps, by.controlled
 
     def with_accuracy(self, tolerance: float, controlled: bool = True) -> ForwardMap:
-        """Return the forward map with another accuracy of the implicit engines.
-
-        It is cached, so that all callers share it. Parts that do not depend on the accuracy are
-        shared.
-        """
+        """Return the forward map with another accuracy of the implicit engines, made once."""
         key = tolerance, controlled
         if key == (self.engines.tolerance, self.engines.controlled):
             return self
@@ -280,9 +276,8 @@ class ForwardMap:
         """Return cost and gradient alone, which is cheaper than all sensitivities.
 
         Stiff or large problems with many unknowns use a backward pass, whose cost does not depend
-        on their number. The gradient is then the exact derivative of the computed cost, for the
-        steps of the states; sensitivities have their own error control instead. The two differ by
-        about the tolerance, unless states are constant while their sensitivities are not.
+        on their number. The gradient is then the exact derivative of the computed cost. That of
+        sensitivities differs by about the tolerance, unless states are constant and they are not.
         """
         if self.nodes is None and self._adjoint.may_pay:
             begun = self._last_choice if choice is LAST_SERVED else choice
@@ -383,6 +378,11 @@ class ForwardMap:
             expected=information,
         )
 
+    def costs_along(self, points: Array, along: Sequence[list[Trajectory] | None]) -> Array | None:
+        """Return the costs at many vectors, shape (k, n), or None if each is evaluated alone."""
+        plain = self.nodes is None and not self._priors.size
+        return noted_costs(self._residuals, self.problem, points, along) if plain else None
+
     def batch(
         self, vectors: Sequence[Array] | Array, executor: Executor | None = None
     ) -> list[Evaluation | Failure]:
@@ -405,8 +405,8 @@ class ForwardMap:
         With `noise`, they include the other time-dependent quantities in expressions of standard
         deviations.
         """
+        also = self._noise_names if noise else ()
         with np.errstate(all="ignore"):
-            also = self._noise_names if noise else ()
             return observe(self.field, condition, vector, trajectory, also)
 
     def series_residuals(

@@ -114,6 +114,19 @@ class _Scalar:
             values[rows] = binding(vector)[0]
         return values
 
+    def values(self, points: Array) -> Array | None:
+        """Return the value at each of many vectors, shape (points, 1) or (points, R).
+
+        None if it has to be computed for each of them alone.
+        """
+        if self.index is not None:
+            return points[:, [self.index]]
+        if self._expressions:
+            return None
+        values = np.tile(self._base, (len(points), 1))
+        values[:, self.rows] = points[:, self.columns]
+        return values
+
     def add_to(self, jacobian: Array, partial: Any, vector: Array) -> None:
         """Add the contribution of the derivative with respect to this scalar to a Jacobian."""
         if self.index is not None:
@@ -202,6 +215,24 @@ class ObservedRows:
                 ]
                 self.known[name] = np.concatenate(parts)
         return Gradient(expression, given_names)
+
+    def values(self, points: Array, states: Array) -> dict[str, Array] | None:
+        """Return the values of all names at many vectors, whose last axis is that of the rows.
+
+        `states` are those of the stacked trajectories at each vector, shape (points, k, n). None is
+        returned if a value has to be computed for each vector alone.
+        """
+        values: dict[str, Array] = dict(self.known)
+        for name in self.used - self.known.keys():
+            value = None
+            if name in self.states:
+                value = states[:, self.rows, self.states[name]]
+            elif name in self.scalars and name not in self.switched:
+                value = self.scalars[name].values(points)
+            if value is None:
+                return None
+            values[name] = value
+        return None if self.eliminated else values
 
     def _eliminate(self, name: str) -> None:
         """Prepare an algebraic variable that enters its constraint linearly."""

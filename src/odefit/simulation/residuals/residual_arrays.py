@@ -33,6 +33,7 @@ from odefit.simulation.residuals.residual_groups import (
     Out,
     PlainStates,
     SeriesResiduals,
+    SumsAtPoints,
     numbers,
 )
 from odefit.simulation.residuals.series_rows import SeriesLayout, SeriesRows
@@ -121,6 +122,30 @@ class ResidualArrays:
         if not (finite and math.isfinite(log_sds + known_log_sds)):
             return None
         return AssembledResiduals(residuals, jacobian, squares, log_sds, known_log_sds, information)
+
+    def sums_at(self, points: Array, along: Sequence[Sequence[Trajectory]]) -> SumsAtPoints | None:
+        """Return the sums of squares and of logarithms at many vectors, NaN where undefined.
+
+        `along` are the trajectories at each. None is returned if each has to be evaluated alone.
+        """
+        if self.rows.correlated:
+            return None
+        squares, log_sds, known_log_sds = np.zeros((3, len(points)))
+        with np.errstate(all="ignore"):
+            for members, groups in self._layout(along[0]).items():
+                states = np.array(
+                    [np.concatenate([one[c].states for c in members]) for one in along]
+                )
+                for group in groups:
+                    sums = group.sums_at(points, states)
+                    if sums is None:
+                        return None
+                    squares += sums.squares
+                    log_sds += sums.log_sds
+                    known_log_sds += sums.known_log_sds
+            undefined = ~np.isfinite(squares + log_sds + known_log_sds)
+        squares[undefined] = log_sds[undefined] = np.nan
+        return SumsAtPoints(squares, log_sds, known_log_sds)
 
     def _inform(self, jacobian: Array, information: Array | None) -> None:
         """Set the information of correlated values to that of their innovations."""

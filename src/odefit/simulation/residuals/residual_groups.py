@@ -83,6 +83,14 @@ class Sums(NamedTuple):
     known_log_sds: float
 
 
+class SumsAtPoints(NamedTuple):
+    """The same sums at many vectors, shape (points,) each."""
+
+    squares: Array
+    log_sds: Array
+    known_log_sds: Array
+
+
 @dataclass(frozen=True, eq=False)
 class PlainStates:
     """Measurements of plain states with known weights, copied with their sensitivities."""
@@ -114,6 +122,16 @@ class PlainStates:
             if out.information is not None:
                 out.information[both(self.out, self.columns)] = by_unknown
         return Sums(float(residuals @ residuals), 0.0, self.known_log_sds)
+
+    def sums_at(self, points: Array, states: Array) -> SumsAtPoints:
+        """Return the sums at many vectors, from the states of each, shape (points, k, n)."""
+        residuals = states[:, self.rows, self.states] - self.measured
+        if self.weights is not None:
+            residuals *= self.weights
+        squares = np.einsum("pr,pr->p", residuals, residuals)
+        return SumsAtPoints(
+            squares, np.zeros(len(points)), np.full(len(points), self.known_log_sds)
+        )
 
     def _residuals(self, stack: StackedTrajectories) -> Array:
         residuals = stack.states[self.rows, self.states]
@@ -191,6 +209,27 @@ class Group:
         if out.information is not None:
             out.information[self.spread_out] = out.jacobian[self.spread_out]
         return Sums(squares, sds, 0.0)
+
+    def sums_at(self, points: Array, states: Array) -> SumsAtPoints | None:
+        """Return the sums at many vectors, from the states of each, shape (points, k, n).
+
+        None is returned if each vector has to be evaluated alone.
+        """
+        values = self.rows.values(points, states)
+        if values is None or self.density is not None or isinstance(self.spread, Gradient):
+            return None
+        predicted = self.predicted.value(values)
+        if self.transform is not None:
+            predicted = NUMPY.call(self.transform, [predicted])
+        sd = points[:, [self.spread]] if isinstance(self.spread, int) else self.spread
+        shape = len(points), len(self.measured)
+        residuals = np.broadcast_to((predicted - self.measured) / sd, shape)
+        squares = np.einsum("pr,pr->p", residuals, residuals)
+        logarithms = np.broadcast_to(np.log(sd), shape).sum(axis=1)
+        nothing = np.zeros(len(points))
+        if self.spread_out is None:
+            return SumsAtPoints(squares, nothing, logarithms)
+        return SumsAtPoints(squares, logarithms, nothing)
 
     def compare(self, vector: Array, stack: StackedTrajectories) -> SeriesResiduals:
         """Return predictions with measurements."""

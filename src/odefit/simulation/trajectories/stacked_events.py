@@ -52,16 +52,15 @@ class StackedEvents:
         quantities: list[Quantity],
     ) -> None:
         self._states, self._shape = list(states), shape
-        self._adding = all(
-            _adds(name, expression, states)
-            for _, _, assignment in events
-            for name, expression in assignment.items()
-        )
+        # Events are repeated, as at several points: each expression is examined once.
+        every = {(name, id(e)): e for _, _, assignment in events for name, e in assignment.items()}
+        self._adding = all(_adds(name, e, states) for (name, _), e in every.items())
+        plain = {number: _without_numbers(e) for (_, number), e in every.items()}
         self._assigned = np.zeros((*shape, len(states)), dtype=bool)
         forms: dict[tuple[object, str], tuple[Expression, list[tuple[int, int, list[int]]]]] = {}
         for condition, event, assignment in events:
             for name, expression in assignment.items():
-                form, numbers = _without_numbers(expression)
+                form, numbers = plain[id(expression)]
                 rows = []
                 for other in sorted(form.names - set(states)):
                     bound = numbers[other] if other in numbers else scalars[condition][other]
