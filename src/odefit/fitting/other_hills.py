@@ -21,7 +21,8 @@ from odefit.fitting.other_speeds import other_speeds
 from odefit.fitting.places import Candidate, refitted
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.problem import Problem
-from odefit.problem.variants.sizes import sizes_at, typical_sizes
+from odefit.problem.variants.exchanges import exchanges
+from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
@@ -37,9 +38,6 @@ which others are refitted; and the bound itself."""
 
 MOST_FLAT = 10
 """Largest number of unknowns that are tried so."""
-
-UNLIKE = 0.2
-"""Smallest relative difference of two unknowns that are worth exchanging."""
 
 
 def candidates(
@@ -69,7 +67,7 @@ def exchanged(
 ) -> list[Candidate]:
     """Return answers with two unknowns of the same kind, unit and experiment exchanged."""
     problem, places = forward.problem, []
-    for i, j in _exchanges(problem, vector)[: max(most, 0)]:
+    for i, j in exchanges(problem, vector)[: max(most, 0)]:
         place = vector.copy()
         place[[i, j]] = place[[j, i]]
         within = (place >= problem.lower) & (place <= problem.upper)
@@ -80,33 +78,6 @@ def exchanged(
             cost, start = refitted(problem, place, at)
             places.append(Candidate(start, cost))
     return places
-
-
-def _exchanges(problem: Problem, vector: Array) -> list[tuple[int, int]]:
-    """Return the pairs of unlike values of unknowns of the same kind, the least unlike first.
-
-    Logarithms of rates and sizes count as these, and are exchanged among themselves.
-    """
-    groups: dict[object, list[int]] = {}
-    sizes, vector = typical_sizes(problem).unknowns, vector.copy()
-    for i, unknown in enumerate(problem.unknowns):
-        exponential = sizes[unknown.kind, unknown.name].exponential
-        if unknown.kind != "noise" and (exponential is not None or problem.lower[i] >= 0):
-            base = None if exponential is None else exponential[1]
-            same = unknown.kind, unknown.experiment, unknown.parameter.unit, base
-            groups.setdefault(same, []).append(i)
-        if exponential is not None:
-            vector[i] = math.exp(min(exponential[1] * vector[i], 700.0))
-    pairs: list[tuple[float, int, int]] = []
-    for members in groups.values():
-        at = np.array(members)
-        first, second = (at[k] for k in np.triu_indices(len(at), 1))
-        small, large = np.sort(np.abs(vector[np.stack((first, second))]), axis=0)
-        unlike = np.abs(vector[first] - vector[second]) > UNLIKE * large
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = large / small  # infinite for a smaller one of zero
-        pairs += zip(*(one[unlike].tolist() for one in (factor, first, second)), strict=True)
-    return [(i, j) for _, i, j in sorted(pairs)]
 
 
 def off_bounds(problem: Problem, vector: Array) -> list[Candidate]:

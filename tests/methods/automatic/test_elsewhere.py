@@ -27,14 +27,15 @@ from odefit.methods.automatic.elsewhere import (
     wide_points,
 )
 from odefit.methods.automatic.families import Families
-from odefit.methods.automatic.neighbours import NeighbourSearch
-from odefit.methods.automatic.route_table import search_routes
+from odefit.methods.automatic.neighbours import NeighbourSearch, exchanged
+from odefit.methods.automatic.route_table import ELSEWHERE, search_routes
+from odefit.methods.automatic.routes import Seen
 from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.incremental_shooting import FINAL
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.multi_start import MultiStart
 from odefit.result_data.notices import NoticeKind
-from odefit.simulation import Evaluation
+from odefit.simulation import Evaluation, Trajectory
 
 CASES = Path(__file__).parents[2] / "cases"
 
@@ -388,3 +389,65 @@ def test_an_answer_with_a_pattern_needs_many_starts_where_none_can_go_elsewhere(
     assert not doubt.lost
     assert open_
     assert doubts.of(alike, undecided) == (doubt, False)
+
+
+def in_sequence(rates: tuple[float, float], noise: float) -> Problem:
+    """Return the product of two steps in sequence, of which the first begins with leaving some."""
+    times = np.linspace(0.0, 12.0, 40)
+    first, second = rates
+    a = 2.0 * np.exp(-first * times)
+    b = 2.0 * first / (second - first) * (np.exp(-first * times) - np.exp(-second * times))
+    rate = {"lower": 0.01, "upper": 10.0}
+    return Problem(
+        Model(ode={"a": "-k*a", "b": "k*a - l*b"}, observables={"y": "b + 0.3*a"}),
+        {"t": times, "y": b + 0.3 * a + noise * np.sin(2.0 * times)},
+        {"k": rate, "l": rate},
+        {"a": {"lower": 0.0, "upper": 20.0}, "b": 0.0},
+    )
+
+
+def test_unknowns_with_like_roles_are_exchanged_within_their_bounds() -> None:
+    problem = in_sequence((1.5, 0.4), 0.0)
+    assert exchanged(problem, np.array([1.5, 0.4, 2.0])).tolist() == [[0.4, 1.5, 2.0]]
+    assert exchanged(problem, np.array([1.5, 1.4, 2.0])).shape == (0, 3)  # hardly different
+    narrow = problem.with_unknowns(bounds={"l": (0.01, 1.0)})
+    assert exchanged(narrow, np.array([1.5, 0.4, 2.0])).shape == (0, 3)
+
+
+def test_an_exchange_leads_from_the_worse_of_two_optima_to_the_better() -> None:
+    """Incubation and recovery are exchanged in a seasonal epidemic; most starts end there."""
+    contact = "4*b*(1 + 0.5*a*cos(0.5*t))*s*i"
+    model = Model(
+        ode={"s": f"0.1*m*(1 - s) - {contact}", "e": f"{contact} - n*e", "i": "n*e - g*i"}
+    )
+    truth = {"a": 0.6045, "b": 0.1219, "m": 0.1895, "n": 0.349, "g": 0.6998}
+    begin = {"s": 0.5991, "e": 0.5401, "i": 0.1761}
+    times = np.linspace(0.0, 100.0, 101)
+    rate = {"lower": 1e-5, "upper": 10.0}
+    exact = Problem(model, {"t": times, "i": times}, truth, begin)
+    trajectory = ForwardMap(exact).trajectory(np.zeros(0))
+    assert isinstance(trajectory, Trajectory)
+    data = {"t": times, "i": trajectory.states[:, 2]}
+    problem = Problem(model, data, dict.fromkeys(truth, rate), dict.fromkeys(begin, rate))
+    forward = MultiStart().forward(problem)
+    there = np.array([0.6423, 0.1219, 0.0646, 0.7017, 0.3402, 0.2789, 0.1783, 0.1761])
+    worse = FINAL.run(forward, 0, there, Control())
+    assert worse.cost > 1e-10
+    found = NeighbourSearch(FINAL, worse, exchange=True).run(forward, 0, Control())
+    assert found.cost < 1e-6 * worse.cost
+    assert found.vector == pytest.approx([*truth.values(), *begin.values()], rel=1e-4)
+
+
+def test_an_answer_that_misses_the_data_waits_for_exchanges() -> None:
+    forward = ForwardMap(in_sequence((1.5, 0.4), 0.1))
+    routes = search_routes(forward)
+    doubts = Doubts(forward, routes, CostTolerance.of(forward), Families())
+    end = FINAL.run(forward, 0, np.array([1.5, 0.4, 2.0]), Control())
+    alike = [replace(end, index=k) for k in range(MISSING_HITS)]
+    assert doubts.of(alike, NoiseFit(False))[1]
+    (elsewhere,) = (r for r in routes if r.row is ELSEWHERE)
+    planned = elsewhere.plan(Seen(alike, alike, CostTolerance.of(forward)))
+    assert isinstance(planned.search, NeighbourSearch)
+    assert planned.search.exchange
+    elsewhere.add(replace(end, index=MISSING_HITS), planned)
+    assert not doubts.of(alike, NoiseFit(False))[1]

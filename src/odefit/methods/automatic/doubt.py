@@ -52,7 +52,8 @@ MISSING_HITS = 15
 """Number of independent starts that have to agree if residuals have a pattern and no start can go
 elsewhere, as many as where the noise is known and too small."""
 
-FEW_UNKNOWNS = 12  # number of unknowns up to which these starts are required
+FEW_UNKNOWNS = 12
+"""Number of unknowns up to which these starts, or exchanges of unknowns, are required."""
 
 DRAWS = 999
 """Number of simulated sets of residuals for a doubt; the answer has its own test, with more."""
@@ -139,7 +140,10 @@ class Doubts:
         forward = self._forward
         if switches(forward.problem, forward.field):
             self._elsewhere.look_around(best)
-        if possible and doubt is None and len(best.vector) <= FEW_UNKNOWNS:
+        few = len(best.vector) <= FEW_UNKNOWNS
+        if few and not (possible and doubt is None):
+            self._elsewhere.look_around(best, exchange=True)
+        if few and possible and doubt is None:
             evaluation = forward.evaluate(best.vector, UNDECIDED)
             if isinstance(evaluation, Evaluation):
                 lost = _names(forward, lost_unknowns(forward, best.vector, evaluation))

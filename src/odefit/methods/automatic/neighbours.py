@@ -1,9 +1,13 @@
-"""Neighbours: searches that begin around an end, beyond the kinks and switches next to it.
+"""Searches that begin around an end: beyond the kinks next to it, or with exchanged unknowns.
 
 If equations switch, the cost has a smooth piece for each order of switches. It may have an optimum
 on each piece, with about the same cost, such as friction that holds a motor once or lets it creep.
 Random starts mostly end on one of them. If the best end of such a model could be one of several,
 searches begin a few standard errors away from it, on both sides in each unknown.
+
+Two unknowns with like roles, as the rates of two steps in sequence, may be exchanged in the lower
+of two optima that most starts miss. If the best end misses the data, searches begin at such
+exchanges.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from odefit.methods.local.decompositions import singular_value_decomposition
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
+from odefit.problem.problem import Problem
+from odefit.problem.variants.exchanges import exchanges
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Failure, ForwardMap
 
@@ -26,25 +32,47 @@ AWAY = 2.0  # distance of the starts from the end, in standard errors
 
 MOST = 8  # largest number of searches around one end
 
+MOST_EXCHANGES = 6  # largest number of pairs of unknowns that are exchanged
+
 
 @dataclass(frozen=True, eq=False)
 class NeighbourSearch:
-    """One start that searches from around an end; it ends where the lowest search does."""
+    """One start that searches from around an end; it ends where the lowest search does.
+
+    With `exchange`, the searches begin at the end with two unknowns exchanged.
+    """
 
     method: SingleShooting
     end: Start
+    exchange: bool = False
 
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the lowest end, or that of the base if none is lower."""
         lowest = self.method.run(forward, index, self.end.vector, control)
         evaluations, seconds = lowest.evaluations, lowest.seconds
-        for point in neighbours(forward, self.end.vector, self.method.eliminate):
+        for point in self._points(forward):
             if control.should_stop():
                 break
             end = self.method.run(forward, index, point, control)
             evaluations, seconds = evaluations + end.evaluations, seconds + end.seconds
             lowest = min(lowest, end, key=lambda s: s.cost)
         return replace(lowest, evaluations=evaluations, seconds=seconds)
+
+    def _points(self, forward: ForwardMap) -> Array:
+        if self.exchange:
+            return exchanged(forward.problem, self.end.vector)
+        return neighbours(forward, self.end.vector, self.method.eliminate)
+
+
+def exchanged(problem: Problem, vector: Array) -> Array:
+    """Return an end with two unknowns exchanged, within the bounds, shape (k, n)."""
+    points = []
+    for i, j in exchanges(problem, vector)[:MOST_EXCHANGES]:
+        point = vector.copy()
+        point[[i, j]] = point[[j, i]]
+        if ((point >= problem.lower) & (point <= problem.upper)).all():
+            points.append(point)
+    return np.array(points).reshape(-1, len(vector))
 
 
 def neighbours(forward: ForwardMap, vector: Array, eliminate: bool) -> Array:

@@ -301,7 +301,7 @@ class ElsewhereRoute(SearchRoute):
         super().__init__(row, forward)
         self._held: dict[HeldSearch, int] = {}  # numbers of the starts
         self._bases: dict[HeldSearch, Start] = {}  # the ends to which starts return
-        self._around: list[Start] = []  # ends around which a start will search
+        self._around: list[NeighbourSearch] = []  # searches around ends that will begin
         self._looking = 0  # such starts under way
         # Ends around which starts searched, by the numbers of the ends that these reached.
         self.led: dict[int, Start] = {}
@@ -324,9 +324,9 @@ class ElsewhereRoute(SearchRoute):
         """Return a start from wider ranges, or every second time one that holds a lost unknown."""
         index = self._next_index()
         if self._around:
-            base = self._around.pop()
+            around = self._around.pop()
             self._looking += 1
-            return Planned(self, index, NeighbourSearch(FINAL, base), base)
+            return Planned(self, index, around, around.end)
         if self._held and (index % 2 == 0 or not self.wide):
             held = min(self._held, key=lambda h: self._held[h])
             self._held[held] += 1
@@ -341,9 +341,9 @@ class ElsewhereRoute(SearchRoute):
         if lost and search.lost not in known and len(known) < MOST_HELD:
             self._held[search], self._bases[search] = 0, end
 
-    def look_around(self, end: Start) -> None:
-        """Let a start search from around an end."""
-        self._around.append(end)
+    def look_around(self, end: Start, *, exchange: bool = False) -> None:
+        """Let a start search from around an end, or from it with unknowns exchanged."""
+        self._around.append(NeighbourSearch(FINAL, end, exchange))
 
     def add(self, end: Start, planned: Planned) -> None:
         """Record the end of a planned start."""
