@@ -10,6 +10,7 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.methods.automatic.families import Families
+from odefit.methods.automatic.neighbours import exchanged
 from odefit.methods.automatic.route_table import (
     ELSEWHERE,
     HALVING,
@@ -141,9 +142,10 @@ class Doubts:
         if switches(forward.problem, forward.field):
             self._elsewhere.look_around(best)
         few = len(best.vector) <= FEW_UNKNOWNS
-        if few and not (possible and doubt is None):
+        misses = doubt is not None or not possible
+        if few and misses and len(exchanged(forward.problem, best.vector)):
             self._elsewhere.look_around(best, exchange=True)
-        if few and possible and doubt is None:
+        if few and not misses:
             evaluation = forward.evaluate(best.vector, UNDECIDED)
             if isinstance(evaluation, Evaluation):
                 lost = _names(forward, lost_unknowns(forward, best.vector, evaluation))
