@@ -119,7 +119,7 @@ def test_the_default_does_not_settle_where_all_random_starts_end(seed: int) -> N
     problem, truth = doses(10, seed)
     result = odefit.fit(problem, seed=seed, jobs=1)
     assert result.status is Status.CONVERGED
-    assert any(route.name == "two stages" and route.starts for route in result.routes)
+    assert any(route.name == "two-stage search" and route.starts for route in result.routes)
     forward = ForwardMap(problem)
     at_truth = forward.evaluate_cost(np.array([truth[key] for key in problem.keys]))
     assert isinstance(at_truth, Evaluation)
