@@ -97,7 +97,14 @@ SHOOTING = RouteRow("single shooting", _shooting, share=1.0)
 POPULATIONS = RouteRow(
     "growing populations", _populations, share=20.0, optional=True, route=PopulationRoute
 )
-TWO_STAGES = RouteRow("two-stage search", _two_stages, share=0.5, optional=True, route=TwoStageRoute)
+TWO_STAGES = RouteRow(
+    "two-stage search",
+    _two_stages,
+    share=0.5,
+    work_per_evaluation=3.0,
+    optional=True,
+    route=TwoStageRoute,
+)
 HALVING = RouteRow(
     "successive halving", _halving, share=4.0, after=(2, 2), optional=True, route=HalvingRoute
 )

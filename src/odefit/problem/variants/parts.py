@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -81,14 +82,8 @@ def _groups(problem: Problem) -> Groups | None:
     field = VectorField.of(problem.model, problem.conditions)
     acting = [_acting(problem, c, field) for c in problem.conditions]
     on_values = set[int]().union(*(values for values, _ in acting))
-    connected: list[tuple[set[int], list[int]]] = []
-    for number, (values, noise) in enumerate(acting):
-        unknowns, members = values | (noise & on_values), [number]
-        for other in [g for g in connected if g[0] & unknowns]:
-            connected.remove(other)
-            unknowns, members = unknowns | other[0], members + other[1]
-        connected.append((unknowns, members))
-    connected = [(unknowns, sorted(members)) for unknowns, members in connected if unknowns]
+    connected = _connected([values | (noise & on_values) for values, noise in acting])
+    connected = [(unknowns, members) for unknowns, members in connected if unknowns]
     for unknowns, members in connected:
         unknowns.update(*(acting[i][1] for i in members))
     counts = Counter(i for unknowns, _ in connected for i in unknowns)
@@ -116,21 +111,41 @@ def acting_on_values(problem: Problem) -> list[frozenset[int]]:
     return [frozenset(_acting(problem, c, field)[0]) for c in problem.conditions]
 
 
-def single_experiments(problem: Problem) -> tuple[Part, ...]:
-    """Return a part for each experiment, with the unknowns that others share.
+def loosely_joined(problem: Problem, most: int) -> tuple[Part, ...]:
+    """Return a part for each group of experiments, with the unknowns that groups share.
 
-    Returns an empty tuple for a single experiment, or if one cannot be separate.
+    Only unknowns that act on at most `most` experiments join these to a group, so that each
+    experiment is one for `most` of one. Returns an empty tuple if all are in one group, or if a
+    group cannot be separate.
     """
     if len(problem.conditions) < 2:
         return ()
     acting = _acting_anywhere(problem)
     counts = Counter(i for unknowns in acting for i in unknowns)
-    joining = frozenset(i for i, count in counts.items() if count > 1)
-    parts = [
-        part_of(problem, Group(frozenset(unknowns), (k,)), joining)
-        for k, unknowns in enumerate(acting)
+    few = {i for i, count in counts.items() if count <= most}
+    groups = [
+        Group(frozenset[int]().union(*(acting[k] for k in members)), tuple(members))
+        for _, members in _connected([unknowns & few for unknowns in acting])
     ]
-    return tuple(p for p in parts if p is not None) if all(parts) else ()
+    sharing = Counter(i for group in groups for i in group.acting)
+    joining = frozenset(i for i, count in sharing.items() if count > 1)
+    parts = [part_of(problem, group, joining) for group in groups]
+    return tuple(p for p in parts if p is not None) if len(parts) > 1 and all(parts) else ()
+
+
+def _connected(unknowns: Sequence[set[int]]) -> list[tuple[set[int], list[int]]]:
+    """Return the groups of experiments that share unknowns: these unknowns, and the members.
+
+    `unknowns` has those of each experiment.
+    """
+    connected: list[tuple[set[int], list[int]]] = []
+    for number, acting in enumerate(unknowns):
+        joint, members = set(acting), [number]
+        for other in [g for g in connected if g[0] & joint]:
+            connected.remove(other)
+            joint, members = joint | other[0], members + other[1]
+        connected.append((joint, sorted(members)))
+    return connected
 
 
 def part_with(problem: Problem, index: int) -> Part | None:

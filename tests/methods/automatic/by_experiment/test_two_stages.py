@@ -13,7 +13,7 @@ from odefit.common.arrays import Array
 from odefit.methods.automatic.by_experiment.two_stages import TwoStageSearch, _composed, refusal
 from odefit.methods.estimate import Start, Status
 from odefit.methods.single_shooting import START_SEARCH
-from odefit.problem.variants.parts import single_experiments
+from odefit.problem.variants.parts import loosely_joined
 from odefit.simulation import Evaluation
 
 TIMES = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 24.0])
@@ -50,10 +50,43 @@ def doses(count: int, seed: int, **changes: Any) -> tuple[Problem, dict[str, flo
 
 def test_each_experiment_has_its_own_unknowns_and_the_shared_ones() -> None:
     problem, _ = doses(4, 0)
-    parts = single_experiments(problem)
+    parts = loosely_joined(problem, 1)
     assert [part.problem.keys for part in parts][2] == ("ka", "CL", "V")
     assert [problem.keys[i] for i in parts[2].unshared] == ["CL[s2]", "V[s2]"]
     assert all(part.shared == {0} for part in parts)
+
+
+def test_experiments_of_a_subject_are_fitted_together() -> None:
+    """Two doses of each subject share its constants, which no other experiment has."""
+    names = [f"{name}{i}" for i in range(4) for name in ("CL", "V")]
+    experiments = [
+        Experiment(
+            f"subject {i}, dose {dose}",
+            {"t": TIMES, "c": np.exp(-0.1 * TIMES)},
+            t0=0.0,
+            initial={"G": dose},
+            constants={"CL": f"CL{i}", "V": f"V{i}"},
+        )
+        for i in range(4)
+        for dose in (50.0, 100.0)
+    ]
+    positive = {"lower": 0.01, "upper": 1000.0}
+    problem = Problem(
+        Model(
+            ode={"G": "-ka*G", "A": "ka*G - CL/V*A"},
+            observables={"c": "A/V"},
+            constants={"CL": 1.0, "V": 1.0},
+        ),
+        None,
+        dict.fromkeys(["ka", *names], positive),
+        {"G": 100.0, "A": 0.0},
+        experiments=experiments,
+    )
+    assert refusal(problem) is None
+    parts = loosely_joined(problem, 4)
+    assert [part.problem.keys for part in parts] == [("ka", f"CL{i}", f"V{i}") for i in range(4)]
+    assert parts[1].names == ("subject 1, dose 50.0", "subject 1, dose 100.0")
+    assert loosely_joined(problem, 8) == ()  # the rate of absorption joins all
 
 
 def test_two_stages_are_refused_where_random_starts_do_as_well() -> None:
@@ -82,7 +115,7 @@ def ended(vector: Array | list[float], cost: float = 1.0) -> Start:
 
 def test_shared_unknowns_are_medians_and_of_equal_ends_the_nearest_counts() -> None:
     problem, _ = doses(4, 0)
-    parts = single_experiments(problem)
+    parts = loosely_joined(problem, 1)
     fast = [[1.0, 2.0, 20.0], [1.2, 2.1, 21.0], [1.4, 2.2, 22.0]]
     slow = [0.1, 1.9, 1.9]
     alone = [(parts[0], [ended(slow), ended(fast[0])])]

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH, SingleShooting
 from odefit.methods.starts import sample
 from odefit.problem.problem import Problem
-from odefit.problem.variants.parts import Part, single_experiments
+from odefit.problem.variants.parts import Part, loosely_joined
 from odefit.simulation import ForwardMap
 
 OWN = 0.5
@@ -50,23 +51,42 @@ ALONE = MultiStart(START_SEARCH, screening=(64, 8))
 SCREENED = TRIES * 36
 """Number of points that a start compares, at most, in each experiment."""
 
+_known_parts: WeakKeyDictionary[Problem, tuple[Part, ...]] = WeakKeyDictionary()
+
 DESIGN = 7 * 10**7
 """Number of the design of points for the first start; see :func:`odefit.methods.starts.sample`."""
 
 
 def refusal(problem: Problem) -> str | None:
     """Return why experiments are not fitted one by one first; None if they are."""
-    parts = single_experiments(problem)
-    if not parts:
+    if not loosely_joined(problem, 1):
         return "the experiments cannot be fitted one by one"
-    count = sum(len(part.unshared) for part in parts)
-    if count < LEAST_OWN:
-        return "few unknowns act on one experiment alone"
-    if count < OWN * len(problem.unknowns):
+    parts = _parts(problem)
+    if not parts:
         return "most unknowns act on several experiments"
+    if sum(len(part.unshared) for part in parts) < LEAST_OWN:
+        return "few unknowns act on one experiment alone"
     if any(part.problem.size < len(part.places) for part in parts):
         return "an experiment has fewer measurements than unknowns"
     return None
+
+
+def _parts(problem: Problem) -> tuple[Part, ...]:
+    """Return the experiments that are fitted alone, or groups as those of a subject.
+
+    Returns an empty tuple if most unknowns act on several of them. They are made once.
+    """
+    if problem not in _known_parts:
+        _known_parts[problem] = _made_parts(problem)
+    return _known_parts[problem]
+
+
+def _made_parts(problem: Problem) -> tuple[Part, ...]:
+    for most in (1, len(problem.conditions) // 2):
+        parts = loosely_joined(problem, most)
+        if sum(len(part.unshared) for part in parts) >= OWN * len(problem.unknowns):
+            return parts
+    return ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +98,7 @@ class TwoStageSearch:
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`."""
         began, problem = time.perf_counter(), forward.problem
-        parts, runs = single_experiments(problem), list[Start]()
+        parts, runs = _parts(problem), list[Start]()
         begin = sample(problem, DESIGN + index, 1, control.seed)[0]
         first_stage = control.with_share(FIRST_STAGE)
         alone = []
