@@ -22,6 +22,7 @@ PACKAGE = Path(odefit.__file__).parent
 REPORTS = """
 assessment/profiles/profiling assessment/sampling/bootstrap explorer/fit_job
 fitting/fit_result fitting/warm_start methods/automatic/matched_shooting
+methods/automatic/by_experiment/two_stages
 methods/automatic/populations
 methods/best_so_far methods/branch_and_bound/branch_and_bound methods/branch_and_bound/search
 methods/integral_matching/integral_matching methods/running/worker

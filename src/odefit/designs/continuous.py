@@ -8,6 +8,7 @@ largest derivative then shows the distance of the design from the optimum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,8 @@ ROUNDS = 80
 
 NEW_POINTS = 6
 """Number of points that enter the support at once."""
+
+MULTIPLICATIONS = 50  # largest number of steps of the multiplicative algorithm
 
 LEAST_WEIGHT = 1e-7
 """Weight below which a point leaves the support."""
@@ -147,4 +150,25 @@ def _weights(atoms: Atoms, aims: Aims, effort: float, begin: Array) -> Array:
     if not np.isfinite(best).all() or best.sum() <= 0:
         return begin
     best = best / best.sum()
-    return best if objective(best)[0] <= objective(begin)[0] else begin
+    best = best if objective(best)[0] <= objective(begin)[0] else begin
+    return _multiplied(objective, best)
+
+
+def _multiplied(objective: Callable[[Array], tuple[float, Array]], weights: Array) -> Array:
+    """Return weights improved by the multiplicative algorithm, until it gains no more.
+
+    Weights of neighbouring times lie along a flat valley, in which the quadratic method may end
+    early. Here all weights of a peak change together (S. D. Silvey, D. M. Titterington and B.
+    Torsney, An algorithm for optimal designs on a finite design space, 1978).
+    """
+    lowest, slopes = objective(weights)
+    for _ in range(MULTIPLICATIONS):
+        changed = weights * np.sqrt(np.maximum(-slopes, 0.0))
+        if not 0.0 < changed.sum() < np.inf:
+            break
+        changed = changed / changed.sum()
+        value, following = objective(changed)
+        if not value < lowest:
+            break
+        weights, lowest, slopes = changed, value, following
+    return weights

@@ -208,13 +208,18 @@ def support_points(
 ) -> tuple[tuple[Run, ...], tuple[SupportPoint, ...]]:
     """Return the runs and points of a continuous design with more than the `least` weight.
 
-    Candidates of equal runs, observables and times are one point.
+    Candidates of equal runs, observables and times are one point. Less weight goes to the nearest
+    point of its run and observables, if there is one.
     """
     runs, measurements = measurements_of(pool, support[weights > least])
+    times: dict[tuple[int, tuple[str, ...]], list[float]] = {}
+    for m in measurements:
+        times.setdefault((m.run, m.observables), []).append(m.time)
     by_place: dict[tuple[int, tuple[str, ...], float], float] = {}
     for (run, group, time), weight in zip(pool.points(support), weights, strict=True):
-        if run in runs:
-            key = runs.index(run), pool.groups[group], time
+        series = (runs.index(run), pool.groups[group]) if run in runs else None
+        if series in times:
+            key = *series, min(times[series], key=lambda known: abs(known - time))
             by_place[key] = by_place.get(key, 0.0) + float(weight)
     points = tuple(SupportPoint(m, by_place[m.run, m.observables, m.time]) for m in measurements)
     return runs, points

@@ -27,8 +27,9 @@ class Sharpness(NamedTuple):
 
         Examples
         --------
-        >>> Sharpness().raised(2)
-        Sharpness(degree=4, accuracy=1e-07, step_norm=0.75)
+        >>> raised = Sharpness().raised(2)
+        >>> raised.degree, raised.step_norm
+        (4, 0.75)
         """
         return Sharpness(
             self.degree + level, self.accuracy / 10.0**level, self.step_norm / (1 + level / 2)
