@@ -128,9 +128,11 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         "median s": ("processor s", "median"),
         "most s": ("processor s", "max"),
     }
+    # Problems are told apart at the longest limit alone.
+    longest = fits[fits["limit s"] == fits["limit s"].max()]
     both = [
         part.groupby(["limit s", "problem"], sort=False).agg(**aggregates).reset_index().round(2)
-        for part in (fits, fits.assign(problem="all"))
+        for part in (longest, fits.assign(problem="all"))
     ]
     wrong = fits["false converged"] | fits["converged beside a limit"]
     return {"hills": pd.concat(both, ignore_index=True), "wrong": fits[wrong]}
