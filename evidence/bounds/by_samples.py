@@ -97,7 +97,7 @@ class Together:
             curve = eval(code, {"__builtins__": {}}, values)[:, series.rows]  # noqa: S307
             found.append((curve - series.values) / self._sd[name])
         residuals = np.concatenate(found, axis=1)
-        lost = ~(np.abs(residuals) < LARGEST).all(axis=1)
+        lost = np.asarray(~(np.abs(residuals) < LARGEST).all(axis=1))
         return np.where(lost[:, None], np.nan, residuals)
 
     def ends(self, logs: Array) -> tuple[Array, Array]:

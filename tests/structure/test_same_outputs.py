@@ -12,6 +12,7 @@ from odefit import Event, Experiment, ForwardMap, Model, Problem, library
 from odefit.common.arrays import Array
 from odefit.simulation import Evaluation
 from odefit.structure import same_outputs as same_outputs_module
+from odefit.structure.exact.count import exact_count
 from odefit.structure.homotopy.square import SquareSystem
 from odefit.structure.same_outputs import SameOutputs, same_outputs
 
@@ -241,7 +242,7 @@ def test_two_subjects_tell_the_common_volume_and_then_each_its_rates(
 ) -> None:
     """No count for all twelve together is needed; one subject alone has two solutions."""
     sizes = []
-    count = same_outputs_module.exact_count
+    count = exact_count
 
     def counted(square: SquareSystem, **options: Any) -> Any:
         sizes.append(square.size)
