@@ -97,10 +97,7 @@ def separate_parts(problem: Problem) -> tuple[Part, ...]:
     """Return the parts of a problem, made once; an empty tuple if its experiments are connected."""
     known = _known_parts.get(problem)
     if known is None:
-        groups = groups_of(problem)
-        every = [] if groups is None else [(g, groups.joining) for g in groups.groups]
-        parts = [part_of(problem, group, joining) for group, joining in every]
-        known = tuple(p for p in parts if p is not None) if all(parts) else ()
+        known = parts_of_groups(problem, groups_of(problem))
         _known_parts[problem] = known
     return known
 
@@ -111,15 +108,12 @@ def acting_on_values(problem: Problem) -> list[frozenset[int]]:
     return [frozenset(_acting(problem, c, field)[0]) for c in problem.conditions]
 
 
-def loosely_joined(problem: Problem, most: int) -> tuple[Part, ...]:
-    """Return a part for each group of experiments, with the unknowns that groups share.
+def loose_groups(problem: Problem, most: int) -> Groups | None:
+    """Return groups of experiments that may share unknowns; None if all are in one group.
 
     Only unknowns that act on at most `most` experiments join these to a group, so that each
-    experiment is one for `most` of one. Returns an empty tuple if all are in one group, or if a
-    group cannot be separate.
+    experiment is one for `most` of one.
     """
-    if len(problem.conditions) < 2:
-        return ()
     acting = _acting_anywhere(problem)
     counts = Counter(i for unknowns in acting for i in unknowns)
     few = {i for i, count in counts.items() if count <= most}
@@ -127,10 +121,17 @@ def loosely_joined(problem: Problem, most: int) -> tuple[Part, ...]:
         Group(frozenset[int]().union(*(acting[k] for k in members)), tuple(members))
         for _, members in _connected([unknowns & few for unknowns in acting])
     ]
+    if len(groups) < 2:
+        return None
     sharing = Counter(i for group in groups for i in group.acting)
-    joining = frozenset(i for i, count in sharing.items() if count > 1)
-    parts = [part_of(problem, group, joining) for group in groups]
-    return tuple(p for p in parts if p is not None) if len(parts) > 1 and all(parts) else ()
+    return Groups(tuple(groups), frozenset(i for i, count in sharing.items() if count > 1))
+
+
+def parts_of_groups(problem: Problem, groups: Groups | None) -> tuple[Part, ...]:
+    """Return the part of each group; an empty tuple without groups, or if one is not separate."""
+    every = [] if groups is None else [(g, groups.joining) for g in groups.groups]
+    parts = [part_of(problem, group, joining) for group, joining in every]
+    return tuple(p for p in parts if p is not None) if all(parts) else ()
 
 
 def _connected(unknowns: Sequence[set[int]]) -> list[tuple[set[int], list[int]]]:

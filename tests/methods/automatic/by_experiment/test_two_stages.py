@@ -13,7 +13,7 @@ from odefit.common.arrays import Array
 from odefit.methods.automatic.by_experiment.two_stages import TwoStageSearch, _composed, refusal
 from odefit.methods.estimate import Start, Status
 from odefit.methods.single_shooting import START_SEARCH
-from odefit.problem.variants.parts import loosely_joined
+from odefit.problem.variants.parts import loose_groups, parts_of_groups
 from odefit.simulation import Evaluation
 
 TIMES = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 24.0])
@@ -50,7 +50,7 @@ def doses(count: int, seed: int, **changes: Any) -> tuple[Problem, dict[str, flo
 
 def test_each_experiment_has_its_own_unknowns_and_the_shared_ones() -> None:
     problem, _ = doses(4, 0)
-    parts = loosely_joined(problem, 1)
+    parts = parts_of_groups(problem, loose_groups(problem, 1))
     assert [part.problem.keys for part in parts][2] == ("ka", "CL", "V")
     assert [problem.keys[i] for i in parts[2].unshared] == ["CL[s2]", "V[s2]"]
     assert all(part.shared == {0} for part in parts)
@@ -83,17 +83,17 @@ def test_experiments_of_a_subject_are_fitted_together() -> None:
         experiments=experiments,
     )
     assert refusal(problem) is None
-    parts = loosely_joined(problem, 4)
+    parts = parts_of_groups(problem, loose_groups(problem, 4))
     assert [part.problem.keys for part in parts] == [("ka", f"CL{i}", f"V{i}") for i in range(4)]
     assert parts[1].names == ("subject 1, dose 50.0", "subject 1, dose 100.0")
-    assert loosely_joined(problem, 8) == ()  # the rate of absorption joins all
+    assert loose_groups(problem, 8) is None  # the rate of absorption joins all
 
 
 def test_two_stages_are_refused_where_random_starts_do_as_well() -> None:
     assert refusal(doses(4, 0)[0]) is None
     assert refusal(doses(3, 0)[0]) == "few unknowns act on one experiment alone"
     single = odefit.library.load("harmonic")
-    assert refusal(single) == "the experiments cannot be fitted one by one"
+    assert refusal(single) == "there is one experiment"
     names = [f"k{i}" for i in range(10)]
     model = Model(ode={"x": "-(b + " + " + ".join(names) + ")*x"})
     rates = {"lower": 0.0, "upper": 1.0}
@@ -115,7 +115,7 @@ def ended(vector: Array | list[float], cost: float = 1.0) -> Start:
 
 def test_shared_unknowns_are_medians_and_of_equal_ends_the_nearest_counts() -> None:
     problem, _ = doses(4, 0)
-    parts = loosely_joined(problem, 1)
+    parts = parts_of_groups(problem, loose_groups(problem, 1))
     fast = [[1.0, 2.0, 20.0], [1.2, 2.1, 21.0], [1.4, 2.2, 22.0]]
     slow = [0.1, 1.9, 1.9]
     alone = [(parts[0], [ended(slow), ended(fast[0])])]

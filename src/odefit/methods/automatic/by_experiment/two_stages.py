@@ -29,7 +29,7 @@ from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import START_SEARCH, SingleShooting
 from odefit.methods.starts import sample
 from odefit.problem.problem import Problem
-from odefit.problem.variants.parts import Part, loosely_joined
+from odefit.problem.variants.parts import Groups, Part, loose_groups, parts_of_groups
 from odefit.simulation import ForwardMap
 
 OWN = 0.5
@@ -59,34 +59,41 @@ DESIGN = 7 * 10**7
 
 def refusal(problem: Problem) -> str | None:
     """Return why experiments are not fitted one by one first; None if they are."""
-    if not loosely_joined(problem, 1):
-        return "the experiments cannot be fitted one by one"
-    parts = _parts(problem)
-    if not parts:
+    if len(problem.conditions) < 2:
+        return "there is one experiment"
+    groups = _groups(problem)
+    if groups is None:
         return "most unknowns act on several experiments"
-    if sum(len(part.unshared) for part in parts) < LEAST_OWN:
+    if sum(len(group.acting - groups.joining) for group in groups.groups) < LEAST_OWN:
         return "few unknowns act on one experiment alone"
-    if any(part.problem.size < len(part.places) for part in parts):
+    sizes = [sum(len(s.values) for s in c.series.values()) for c in problem.conditions]
+    if any(sum(sizes[k] for k in g.members) < len(g.acting) for g in groups.groups):
         return "an experiment has fewer measurements than unknowns"
+    if not _parts(problem):
+        return "the experiments cannot be fitted one by one"
+    return None
+
+
+def _groups(problem: Problem) -> Groups | None:
+    """Return the experiments that are fitted alone, or groups as those of a subject.
+
+    Returns None if most unknowns act on several of them.
+    """
+    for most in (1, len(problem.conditions) // 2):
+        groups = loose_groups(problem, most)
+        if groups is None:
+            continue
+        count = sum(len(group.acting - groups.joining) for group in groups.groups)
+        if count >= OWN * len(problem.unknowns):
+            return groups
     return None
 
 
 def _parts(problem: Problem) -> tuple[Part, ...]:
-    """Return the experiments that are fitted alone, or groups as those of a subject.
-
-    Returns an empty tuple if most unknowns act on several of them. They are made once.
-    """
+    """Return the parts of these groups, made once; an empty tuple if one cannot be separate."""
     if problem not in _known_parts:
-        _known_parts[problem] = _made_parts(problem)
+        _known_parts[problem] = parts_of_groups(problem, _groups(problem))
     return _known_parts[problem]
-
-
-def _made_parts(problem: Problem) -> tuple[Part, ...]:
-    for most in (1, len(problem.conditions) // 2):
-        parts = loosely_joined(problem, most)
-        if sum(len(part.unshared) for part in parts) >= OWN * len(problem.unknowns):
-            return parts
-    return ()
 
 
 @dataclass(frozen=True)
