@@ -164,39 +164,6 @@ def test_a_model_that_is_nearly_linear_is_not_flagged() -> None:
     assert found.notes == {}
 
 
-@pytest.mark.parametrize(("scale", "sd"), [(None, 0.3), ("log10", 0.9)])
-def test_the_ends_of_an_interval_move_to_the_limit_where_the_model_bends_a_little(
-    scale: str | None, sd: float
-) -> None:
-    """The moved ends come near those of the profile, from which the linear ones are far."""
-    times = np.linspace(0.0, 3.0, 12)
-    values = 3 * np.exp(-0.9 * times) + sd * np.random.default_rng(4).normal(size=12)
-    problem = decay(times, values, {"scale": scale, "lower": 0.01}, sd=sd)
-    forward = ForwardMap(problem)
-    (start,) = SingleShooting().solve(problem, Control()).starts
-    evaluation = forward.evaluate(start.vector)
-    assert isinstance(evaluation, Evaluation)
-    linear = assess_uncertainty(forward, start.vector, evaluation)
-    moved = with_curvature(forward, start.vector, evaluation, linear, 1000, lambda: False)
-    assert moved.trouble == {}
-    (profile,) = odefit.fit(problem).profile().profiles
-    ends = np.array([profile.lower, profile.upper])
-    width = ends[1] - ends[0]
-    assert np.abs(linear.intervals[0] - ends).max() > 0.05 * width
-    assert np.abs(moved.intervals[0] - ends).max() < 0.01 * width
-    np.testing.assert_array_equal(moved.standard_errors, linear.standard_errors)
-
-
-def test_a_bound_that_cuts_an_interval_off_leaves_it_as_it_is() -> None:
-    times = np.linspace(0.0, 3.0, 12)
-    values = 3 * np.exp(-0.9 * times) + 0.3 * np.random.default_rng(4).normal(size=12)
-    found = assessed(decay(times, values, {"upper": 1.0}, sd=0.3))
-    free = assessed(decay(times, values, sd=0.3))
-    assert found.trouble == free.trouble == {}
-    assert found.intervals[0, 1] == 1.0
-    assert found.intervals[0, 0] < free.intervals[0, 0]
-
-
 def test_the_check_of_curvature_is_left_out_where_it_would_take_a_share_of_the_fit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -79,10 +79,6 @@ class HeldUnknown(Common):
         """Return the coordinates of some values of the unknown."""
         return np.log10(values) if self._logarithmic else np.asarray(values)
 
-    def natural(self, coordinates: Array) -> Array:
-        """Return the values of the unknown at some coordinates."""
-        return np.asarray(10.0**coordinates) if self._logarithmic else coordinates
-
     def lowest(self, near: Point, at: float, gain: float, evaluations: int) -> float:
         """Return the lowest cost at a value found by a few evaluations; infinite if they fail."""
         coordinates = Coordinates.of(self._problem, near.vector, near.effects)

@@ -42,10 +42,6 @@ CROOKED_BY_KINKS = (0.55, 1.7)
 """The same range with Laplace noise: each measurement is a kink of the deviance, which scatters
 about its parabola."""
 
-STRAIGHT = 0.05
-"""Change of an end of an interval by curvature, relative to its half-width, that is left out: the
-refits are as inaccurate."""
-
 REFIT_EVALUATIONS = 3
 """Largest number of evaluations of a refit at the end of a linear interval."""
 
@@ -121,9 +117,7 @@ def with_curvature(
 ) -> Uncertainty:
     """Return the uncertainty with a flag at linear intervals whose ends fit worse or better.
 
-    Where they do so a little, the ends move to where the deviance by these refits has its limit.
-    Otherwise intervals that seem linear by chance, which are short, would hold the truth too
-    seldom. The check is skipped if it would take a considerable share of the fit's `evaluations`.
+    The check is skipped if it would take a considerable share of the fit's `evaluations`.
     """
     problem = forward.problem
     keys = [
@@ -145,7 +139,6 @@ def with_curvature(
     kinked = any(s.noise.law.kinked for s in forward.series_rows)
     least, most = CROOKED_BY_KINKS if kinked else CROOKED
     trouble, notes = dict(uncertainty.trouble), dict(uncertainty.notes)
-    intervals = uncertainty.intervals.copy()
     blocks = Blocks.around(forward, vector)
     for i in keys:
         if stop():
@@ -153,14 +146,14 @@ def with_curvature(
         block = None if blocks is None else blocks.of(i)
         if block is None:
             family = HeldUnknown(forward, i, vector, evaluation.choice, deviance.variance)
-            low, high = _roots(family, intervals[i], deviance, limit)
+            low, high = _roots(family, uncertainty.intervals[i], deviance, limit)
         else:
             alone = deviance.with_noise_held(block.at_answer.cost)
             place = int(np.flatnonzero(block.places == i)[0])
             at = block.forward, place, vector[block.places], block.at_answer.choice
             family = HeldUnknown(*at, alone.variance)
             expected = deviance.root(limit) ** 2
-            low, high = _roots(family, intervals[i], alone, expected)
+            low, high = _roots(family, uncertainty.intervals[i], alone, expected)
         if not (least <= low <= most and least <= high <= most):
             key = problem.keys[i]
             trouble[key] = Trouble.NOT_LINEAR
@@ -168,33 +161,11 @@ def with_curvature(
                 "the linear interval cannot be trusted, as the model bends within it; a profile "
                 "can tell more"
             )
-        elif not kinked:
-            intervals[i] = _bent(family, float(vector[i]), intervals[i], (low, high))
-    return replace(uncertainty, intervals=intervals, trouble=trouble, notes=notes)
-
-
-def _bent(
-    family: HeldUnknown, estimate: float, interval: Array, roots: tuple[float, float]
-) -> Array:
-    """Return an interval with ends at which the root of the deviance has its limit.
-
-    The root is a polynomial of the third degree with its values at the ends and the slope of the
-    linearisation. Intervals that a bound cuts off stay as they are.
-    """
-    middle, *ends = family.coordinate(np.array([estimate, *interval])).tolist()
-    half = 0.5 * (ends[1] - ends[0])
-    if not half > 0 or abs(0.5 * (ends[0] + ends[1]) - middle) > 1e-3 * half:
-        return interval
-    odd, even = 0.5 * (roots[0] + roots[1]) - 1.0, 0.5 * (roots[1] - roots[0])
-    moved = []
-    for side, end in zip((-1.0, 1.0), ends, strict=True):
-        zeros = np.roots([odd, side * even, 1.0, -1.0])
-        beyond = zeros.real[(abs(zeros.imag) < 1e-9) & (zeros.real > 0)]
-        if not len(beyond):
-            return interval
-        away = float(beyond.min())
-        moved.append(end if abs(away - 1.0) <= STRAIGHT else middle + side * away * half)
-    return family.natural(np.clip(moved, family.lower, family.upper))
+    return replace(
+        uncertainty,
+        trouble=trouble,
+        notes=notes,
+    )
 
 
 def _roots(
