@@ -68,3 +68,16 @@ def test_searches_without_an_upper_bound_take_any_step() -> None:
         {"x": 1.0},
     )
     assert Scaling.of(unbounded).interior(np.arange(6)) is Interior.NEVER
+
+
+def test_searches_in_many_linear_coordinates_take_any_step() -> None:
+    names = [f"k{i}" for i in range(21)]
+    many = Problem(
+        Model(ode={"x": "-(" + " + ".join(names) + ")*x"}),
+        {"t": [0.0, 1.0], "x": [1.0, 0.5]},
+        {name: {"lower": 1e-3, "upper": 1e3} for name in names},
+        {"x": 1.0},
+    )
+    scaling = Scaling.of(many)
+    assert scaling.interior(np.arange(20)) is Interior.WHILE_BLOCKED
+    assert scaling.interior(np.arange(21)) is Interior.NEVER

@@ -28,6 +28,13 @@ With two unknowns, this finds the best optimum more often: from 15 of 21 random 
 of Perelson et al. (1996), and from 10 if the search keeps away from the bounds.
 """
 
+MANY = 20
+"""Largest number of coordinates on linear scales in which a search keeps away from bounds.
+
+With more, steps in a plane take hundreds of evaluations along flat valleys, as in a cascade of 40
+unknowns.
+"""
+
 _LN10 = float(np.log(10.0))
 
 
@@ -82,7 +89,7 @@ class Scaling:
         if not bounded.all():
             return Interior.NEVER
         if not self.logarithmic[columns].all():
-            return Interior.WHILE_BLOCKED
+            return Interior.WHILE_BLOCKED if len(columns) <= MANY else Interior.NEVER
         return Interior.UNTIL_NEAR if len(columns) >= FEW else Interior.NEVER
 
     def derivative(self, vector: Array) -> Array:
