@@ -72,6 +72,7 @@ class Together:
         def slopes(t: float, y: Array) -> Array:
             now = y.reshape(len(states), count)
             values = {**names, **dict(zip(states, now, strict=True)), "t": t}
+            # The formulas were compiled from problems that this campaign itself has written.
             rates = [eval(c, {"__builtins__": {}}, values) + 0 * now[0] for c in self._slopes]  # noqa: S307
             alive = (np.abs(now) < LARGEST * self._size).all(axis=0)
             return np.where(alive, rates, 0.0).ravel()

@@ -13,7 +13,7 @@ import odefit
 from odefit import Model, MultiStart, Problem
 from odefit.common.arrays import Array
 from odefit.fitting import other_hills
-from odefit.fitting.other_hills import along_flat_unknowns, candidates, exchanged, off_bounds
+from odefit.fitting.other_hills import along_flat_unknowns, candidates, exchanged_places, off_bounds
 from odefit.fitting.other_speeds import other_speeds
 from odefit.fitting.places import refitted
 from odefit.fitting.speed_powers import speed_powers
@@ -254,7 +254,7 @@ def test_an_exchange_of_rates_is_a_candidate_and_one_step_mends_the_rest() -> No
         noise={"y": {"sd": 0.02}},
     )
     vector = np.array([2.0, 0.3, 3.0, 1.2])
-    found = exchanged(ForwardMap(problem), vector, 10, lambda: False)
+    found = exchanged_places(ForwardMap(problem), vector, 10, lambda: False)
     assert [c for c in found if c.vector[0] < c.vector[1]]
     assert off_bounds(problem, vector) == []
     (off,) = off_bounds(problem, np.array([100.0, 0.3, 3.0, 1.2]))
@@ -282,11 +282,12 @@ def test_only_unknowns_of_one_kind_and_unit_change_places_the_least_unlike_first
     forward = ForwardMap(problem)
     monkeypatch.setattr(other_hills, "refitted", lambda problem, place, at: (0.0, place))
     pairs = [
-        np.flatnonzero(c.vector != vector).tolist() for c in exchanged(forward, vector, 9, never)
+        np.flatnonzero(c.vector != vector).tolist()
+        for c in exchanged_places(forward, vector, 9, never)
     ]
     assert pairs == [[2, 3], [0, 3], [0, 2]]
-    assert len(exchanged(forward, vector, 2, never)) == 2
-    assert exchanged(forward, vector, 0, never) == []
+    assert len(exchanged_places(forward, vector, 2, never)) == 2
+    assert exchanged_places(forward, vector, 0, never) == []
 
 
 def test_a_value_of_zero_changes_places_after_the_positive_ones() -> None:
@@ -298,9 +299,9 @@ def test_a_value_of_zero_changes_places_after_the_positive_ones() -> None:
         noise={"y": {"sd": 0.02}},
     )
     forward, vector = ForwardMap(problem), np.array([0.0, 2.0, 0.3])
-    assert len(exchanged(forward, vector, 10, lambda: False)) == 3
-    (first,) = exchanged(forward, vector, 1, lambda: False)
-    assert first.vector[0] == exchanged(forward, vector, 10, lambda: False)[0].vector[0]
+    assert len(exchanged_places(forward, vector, 10, lambda: False)) == 3
+    (first,) = exchanged_places(forward, vector, 1, lambda: False)
+    assert first.vector[0] == exchanged_places(forward, vector, 10, lambda: False)[0].vector[0]
     # Zero stays where it was: the refit moves what is zero by less than the others differ.
     assert first.vector[0] < first.vector[1]
 
@@ -323,7 +324,7 @@ def test_logarithms_of_rates_are_exchanged(base: str) -> None:
     vector = problem.vector(values)
     places = [
         dict(zip(problem.keys, c.vector.tolist(), strict=True))
-        for c in exchanged(forward, vector, 10, never)
+        for c in exchanged_places(forward, vector, 10, never)
         if c.cost <= forward.cost(vector)
     ]
     assert any(p["lKa"] < -0.5 < 0.0 < p["lKe"] for p in places)

@@ -21,7 +21,7 @@ from odefit.fitting.other_speeds import other_speeds
 from odefit.fitting.places import Candidate, refitted
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.problem import Problem
-from odefit.problem.variants.exchanges import exchanges
+from odefit.problem.variants.exchanges import exchanged
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
@@ -56,24 +56,19 @@ def candidates(
     exchanges = int(np.clip(budget, FEW_EXCHANGES, EXCHANGES))
     ordered = [
         *other_speeds(forward, vector, fits),
-        *exchanged(forward, vector, exchanges, stop),
+        *exchanged_places(forward, vector, exchanges, stop),
     ]
     ordered.sort(key=lambda candidate: candidate.cost)
     return ordered + (off_bounds(forward.problem, vector) if budget >= MANY else [])
 
 
-def exchanged(
+def exchanged_places(
     forward: ForwardMap, vector: Array, most: int, stop: Callable[[], bool]
 ) -> list[Candidate]:
     """Return answers with two unknowns of the same kind, unit and experiment exchanged."""
     problem, places = forward.problem, []
-    for i, j in exchanges(problem, vector)[: max(most, 0)]:
-        place = vector.copy()
-        place[[i, j]] = place[[j, i]]
-        within = (place >= problem.lower) & (place <= problem.upper)
-        if stop() or not within.all():
-            continue
-        at = forward.evaluate(place, UNDECIDED)
+    for place in exchanged(problem, vector, max(most, 0)):
+        at = None if stop() else forward.evaluate(place, UNDECIDED)
         if isinstance(at, Evaluation):
             cost, start = refitted(problem, place, at)
             places.append(Candidate(start, cost))

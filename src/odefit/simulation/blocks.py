@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from odefit.common.arrays import Array, IntArray
+from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import Part, part_with, separate_parts
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from odefit.simulation.evaluation import Evaluation
@@ -102,15 +103,14 @@ def block_with(forward: ForwardMap, index: int, vector: Array) -> Block | None:
     return None if part is None else _block(forward, part, vector)
 
 
+def with_engines_of(forward: ForwardMap, problem: Problem) -> ForwardMap:
+    """Return the forward map of another problem with the engines and the accuracy of one."""
+    _, engine, tolerance, _, steps, controlled = forward.arguments
+    return ForwardMap(problem, engine, tolerance, None, steps, controlled)
+
+
 def _block(forward: ForwardMap, part: Part, vector: Array) -> Block | None:
     """Return the block of a part, whose shared unknowns are held."""
-    shared = {
-        part.problem.keys[k]: float(vector[place])
-        for k, place in enumerate(part.places.tolist())
-        if place in part.shared
-    }
-    held = part.problem.with_unknowns(fix=shared) if shared else part.problem
-    _, engine, tolerance, _, steps, controlled = forward.arguments
-    alone = ForwardMap(held, engine, tolerance, None, steps, controlled)
+    alone = with_engines_of(forward, part.alone_at(vector))
     at = alone.evaluate(vector[part.unshared], UNDECIDED)
     return Block(alone, part.unshared, at) if isinstance(at, Evaluation) else None

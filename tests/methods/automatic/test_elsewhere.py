@@ -27,13 +27,14 @@ from odefit.methods.automatic.elsewhere import (
     wide_points,
 )
 from odefit.methods.automatic.families import Families
-from odefit.methods.automatic.neighbours import NeighbourSearch, exchanged
+from odefit.methods.automatic.neighbours import NeighbourSearch
 from odefit.methods.automatic.route_table import ELSEWHERE, search_routes
 from odefit.methods.automatic.routes import Seen
 from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.incremental_shooting import FINAL
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.multi_start import MultiStart
+from odefit.problem.variants.exchanges import exchanged
 from odefit.result_data.notices import NoticeKind
 from odefit.simulation import Evaluation, Trajectory
 
@@ -408,10 +409,10 @@ def in_sequence(rates: tuple[float, float], noise: float) -> Problem:
 
 def test_unknowns_with_like_roles_are_exchanged_within_their_bounds() -> None:
     problem = in_sequence((1.5, 0.4), 0.0)
-    assert exchanged(problem, np.array([1.5, 0.4, 2.0])).tolist() == [[0.4, 1.5, 2.0]]
-    assert exchanged(problem, np.array([1.5, 1.4, 2.0])).shape == (0, 3)  # hardly different
+    assert exchanged(problem, np.array([1.5, 0.4, 2.0]), 6).tolist() == [[0.4, 1.5, 2.0]]
+    assert exchanged(problem, np.array([1.5, 1.4, 2.0]), 6).shape == (0, 3)  # hardly different
     narrow = problem.with_unknowns(bounds={"l": (0.01, 1.0)})
-    assert exchanged(narrow, np.array([1.5, 0.4, 2.0])).shape == (0, 3)
+    assert exchanged(narrow, np.array([1.5, 0.4, 2.0]), 6).shape == (0, 3)
 
 
 def test_an_exchange_leads_from_the_worse_of_two_optima_to_the_better() -> None:

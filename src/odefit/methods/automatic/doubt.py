@@ -10,7 +10,7 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.methods.automatic.families import Families
-from odefit.methods.automatic.neighbours import exchanged
+from odefit.methods.automatic.neighbours import MOST_EXCHANGES
 from odefit.methods.automatic.route_table import (
     ELSEWHERE,
     HALVING,
@@ -27,6 +27,7 @@ from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.methods.fit_quality.noise_fit import NoiseFit
 from odefit.methods.local.cost_tolerance import CostTolerance, close
 from odefit.methods.local.scaling import bounds_touched
+from odefit.problem.variants.exchanges import exchanged
 from odefit.problem.variants.features import switches
 from odefit.problem.variants.sizes import expected_sizes, sizes_at
 from odefit.simulation import Evaluation, ForwardMap
@@ -143,7 +144,7 @@ class Doubts:
             self._elsewhere.look_around(best)
         few = len(best.vector) <= FEW_UNKNOWNS
         misses = doubt is not None or not possible
-        if few and misses and len(exchanged(forward.problem, best.vector)):
+        if few and misses and len(exchanged(forward.problem, best.vector, MOST_EXCHANGES)):
             self._elsewhere.look_around(best, exchange=True)
         if few and not misses:
             evaluation = forward.evaluate(best.vector, UNDECIDED)

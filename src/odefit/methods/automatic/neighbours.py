@@ -23,8 +23,7 @@ from odefit.methods.local.decompositions import singular_value_decomposition
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
-from odefit.problem.problem import Problem
-from odefit.problem.variants.exchanges import exchanges
+from odefit.problem.variants.exchanges import exchanged
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Failure, ForwardMap
 
@@ -60,19 +59,8 @@ class NeighbourSearch:
 
     def _points(self, forward: ForwardMap) -> Array:
         if self.exchange:
-            return exchanged(forward.problem, self.end.vector)
+            return exchanged(forward.problem, self.end.vector, MOST_EXCHANGES)
         return neighbours(forward, self.end.vector, self.method.eliminate)
-
-
-def exchanged(problem: Problem, vector: Array) -> Array:
-    """Return an end with two unknowns exchanged, within the bounds, shape (k, n)."""
-    points = []
-    for i, j in exchanges(problem, vector)[:MOST_EXCHANGES]:
-        point = vector.copy()
-        point[[i, j]] = point[[j, i]]
-        if ((point >= problem.lower) & (point <= problem.upper)).all():
-            points.append(point)
-    return np.array(points).reshape(-1, len(vector))
 
 
 def neighbours(forward: ForwardMap, vector: Array, eliminate: bool) -> Array:

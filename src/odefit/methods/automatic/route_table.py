@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from odefit.methods.automatic.by_experiment import two_stages
+from odefit.methods.automatic.by_experiment.two_stages import TwoStageSearch
 from odefit.methods.automatic.elsewhere import SCREENED as SCREENED_ELSEWHERE
 from odefit.methods.automatic.iterated_search import MIN_UNKNOWNS, SCREENED
-from odefit.methods.automatic.populations import refusal
+from odefit.methods.automatic.populations import PopulationSearch, refusal
 from odefit.methods.automatic.routes import (
     ElsewhereRoute,
     HalvingRoute,
     IteratedRoute,
     MultipleRoute,
-    PopulationRoute,
     RouteRow,
     SearchRoute,
     TranscriptionRoute,
-    TwoStageRoute,
 )
 from odefit.methods.automatic.successive_halving import RUNGS
 from odefit.methods.automatic.successive_halving import SCREENED as SCREENED_SHORT
@@ -95,7 +94,7 @@ def _transcription(forward: ForwardMap) -> MultiStart | str:
 MATCHING = RouteRow("integral matching", _matching, share=0.2, guarded=True)
 SHOOTING = RouteRow("single shooting", _shooting, share=1.0)
 POPULATIONS = RouteRow(
-    "growing populations", _populations, share=20.0, optional=True, route=PopulationRoute
+    "growing populations", _populations, share=20.0, optional=True, starts=PopulationSearch(FINAL)
 )
 TWO_STAGES = RouteRow(
     "two-stage search",
@@ -103,7 +102,7 @@ TWO_STAGES = RouteRow(
     share=0.5,
     work_per_evaluation=3.0,
     optional=True,
-    route=TwoStageRoute,
+    starts=TwoStageSearch(FINAL),
 )
 HALVING = RouteRow(
     "successive halving", _halving, share=4.0, after=(2, 2), optional=True, route=HalvingRoute

@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 
 from odefit.common.errors import InputError
-from odefit.methods.automatic.by_experiment.two_stages import TwoStageSearch
 from odefit.methods.automatic.elsewhere import HeldSearch, WideSearch, can_widen
 from odefit.methods.automatic.evidence import Evidence
 from odefit.methods.automatic.iterated_search import (
@@ -20,7 +19,6 @@ from odefit.methods.automatic.iterated_search import (
     can_begin_at,
 )
 from odefit.methods.automatic.neighbours import NeighbourSearch
-from odefit.methods.automatic.populations import PopulationSearch
 from odefit.methods.automatic.successive_halving import ContinuedSearch, Ladder, ShortSearch
 from odefit.methods.estimate import Start, Status
 from odefit.methods.incremental_shooting import FINAL
@@ -130,6 +128,8 @@ class RouteRow:
     """True if it may refuse problems that single shooting accepts."""
     route: Callable[[RouteRow, ForwardMap], SearchRoute] | None = None
     """The class of the route if it plans its starts in its own way."""
+    starts: SearchByStarts | None = None
+    """The search that runs its starts, if it is not the one that `make` returns."""
 
 
 class SearchRoute:
@@ -183,7 +183,7 @@ class SearchRoute:
         """Return its next start."""
         search = self.search
         assert search is not None, "routes that are closed are not planned"
-        return Planned(self, self._next_index(), search)
+        return Planned(self, self._next_index(), self.row.starts or search)
 
     def add(self, end: Start, planned: Planned) -> None:
         """Record the end of a planned start."""
@@ -357,22 +357,6 @@ class ElsewhereRoute(SearchRoute):
         """True if starts have returned often enough to each of these ends."""
         short = (h for h, n in self._held.items() if n < max(LEAST_HELD, HELD * len(h.lost)))
         return not (self._around or self._looking or any(short))
-
-
-class PopulationRoute(SearchRoute):
-    """Populations of points that follow the data through events of conditions."""
-
-    def plan(self, seen: Seen) -> Planned:
-        """Return a start from a population of its own."""
-        return Planned(self, self._next_index(), PopulationSearch(FINAL))
-
-
-class TwoStageRoute(SearchRoute):
-    """Experiments one by one, then all together."""
-
-    def plan(self, seen: Seen) -> Planned:
-        """Return a start in two stages."""
-        return Planned(self, self._next_index(), TwoStageSearch(FINAL))
 
 
 class MultipleRoute(SearchRoute):

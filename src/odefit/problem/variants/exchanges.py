@@ -14,7 +14,21 @@ UNLIKE = 0.2
 """Smallest relative difference of two unknowns that are worth exchanging."""
 
 
-def exchanges(problem: Problem, vector: Array) -> list[tuple[int, int]]:
+def exchanged(problem: Problem, vector: Array, most: int) -> Array:
+    """Return values of all unknowns with two of them exchanged, within the bounds, shape (k, n).
+
+    At most `most` pairs are exchanged, the least unlike ones.
+    """
+    points = []
+    for i, j in _exchanges(problem, vector)[:most]:
+        point = vector.copy()
+        point[[i, j]] = point[[j, i]]
+        if ((point >= problem.lower) & (point <= problem.upper)).all():
+            points.append(point)
+    return np.array(points).reshape(-1, len(vector))
+
+
+def _exchanges(problem: Problem, vector: Array) -> list[tuple[int, int]]:
     """Return the pairs of unlike values of unknowns of the same kind, the least unlike first.
 
     Logarithms of rates and sizes count as these, and are exchanged among themselves.

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from odefit.common.arrays import IntArray
+from odefit.common.arrays import Array, IntArray
 from odefit.problem.binding import dynamic_unknowns, unknowns_of
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
@@ -43,6 +43,15 @@ class Part:
     def names(self) -> tuple[str, ...]:
         """The names of its experiments."""
         return tuple(e.name for e in self.problem.experiments)
+
+    def alone_at(self, vector: Array) -> Problem:
+        """Return its problem with shared unknowns fixed as in a vector of all, shape (n,)."""
+        shared = {
+            self.problem.keys[k]: float(vector[place])
+            for k, place in enumerate(self.places.tolist())
+            if place in self.shared
+        }
+        return self.problem.with_unknowns(fix=shared) if shared else self.problem
 
 
 @dataclass(frozen=True)

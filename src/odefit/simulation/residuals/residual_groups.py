@@ -84,7 +84,10 @@ class Sums(NamedTuple):
 
 
 class SumsAtPoints(NamedTuple):
-    """The same sums at many vectors, shape (points,) each."""
+    """Sums of squares and of logarithms of standard deviations at many vectors.
+
+    Each has the shape (points,).
+    """
 
     squares: Array
     log_sds: Array

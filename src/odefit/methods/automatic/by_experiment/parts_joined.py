@@ -125,13 +125,8 @@ def _best_at(
             distinct.append(end)
     if len(distinct) == 1:
         return chosen
-    held = {
-        part.problem.keys[k]: float(vector[place])
-        for k, place in enumerate(part.places.tolist())
-        if place in part.shared
-    }
     free = [k for k, place in enumerate(part.places.tolist()) if place not in part.shared]
-    at = ForwardMap(part.problem.with_unknowns(fix=held))
+    at = ForwardMap(part.alone_at(vector))
     runs = [START_SEARCH.run(at, end.index, end.vector[free], control) for end in distinct]
     best = min(runs, key=lambda s: s.cost)
     if not best.cost < runs[0].cost - tolerance.absolute:

@@ -31,6 +31,7 @@ from odefit.methods.starts import sample
 from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import Groups, Part, loose_groups, parts_of_groups
 from odefit.simulation import ForwardMap
+from odefit.simulation.blocks import with_engines_of
 
 OWN = 0.5
 """Smallest share of the unknowns that act on one experiment alone."""
@@ -45,10 +46,13 @@ ROUNDS = 5  # largest number of choices among equally good ends of experiments
 FIRST_STAGE = 0.6
 """Share of the time of a start, where that is limited, for the experiments one by one."""
 
-ALONE = MultiStart(START_SEARCH, screening=(64, 8))
+SCREENED_ALONE = (64, 8)
+"""Numbers of points of which starts for an experiment take the best, in turns."""
+
+ALONE = MultiStart(START_SEARCH, screening=SCREENED_ALONE)
 """The search for the unknowns of one experiment."""
 
-SCREENED = TRIES * 36
+SCREENED = TRIES * sum(SCREENED_ALONE) // len(SCREENED_ALONE)
 """Number of points that a start compares, at most, in each experiment."""
 
 _known_parts: WeakKeyDictionary[Problem, tuple[Part, ...]] = WeakKeyDictionary()
@@ -134,7 +138,7 @@ def _alone(
 
     All ends are added to `runs`.
     """
-    alone = _same_engines(forward, part.problem)
+    alone = with_engines_of(forward, part.problem)
     tolerance = CostTolerance.of(alone)
     ends: list[Start] = []
     for k in range(TRIES):
@@ -186,21 +190,10 @@ def _beside_shared(
     start = vector[part.unshared]
     if control.should_stop() or not len(start):
         return start
-    shared = {
-        part.problem.keys[k]: float(vector[place])
-        for k, place in enumerate(part.places.tolist())
-        if place in part.shared
-    }
-    held = _same_engines(forward, part.problem.with_unknowns(fix=shared))
+    held = with_engines_of(forward, part.alone_at(vector))
     end = START_SEARCH.run(held, index, start, control)
     runs.append(end)
     return end.vector if math.isfinite(end.cost) else start
-
-
-def _same_engines(forward: ForwardMap, problem: Problem) -> ForwardMap:
-    """Return the forward map of another problem with the engines and the accuracy of one."""
-    _, engine, tolerance, _, steps, controlled = forward.arguments
-    return ForwardMap(problem, engine, tolerance, None, steps, controlled)
 
 
 def _median(values: Sequence[float]) -> float:
