@@ -38,6 +38,37 @@ def test_kinks_and_conditions_without_states_make_no_surface() -> None:
     assert surfaces(x="abs(x) + max(x, 1) + if(t > c, 1, 2) + if(c > 2, 1, 2)") is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if(x > c, x - c, 0)",
+        "c*if(x <= c, x^2 - c*x, 0)",
+        "if(x > 2*c, a/x, if(x > c, a/(2*c), a/(c + y)*(c + y)/(2*c)))",
+        "if(x > c && y > 1, (x - c)*(y - 1), 0)",
+        "if(x*y < 1, exp(a*x*y), exp(a))",
+        "if(x < 1, x, if(x < 2, 2*x - 1, if(x < 3, 5 - x, 2)))",
+    ],
+)
+def test_values_that_meet_make_a_kink_and_no_surface(text: str) -> None:
+    assert surfaces(x=text, y="x") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if(x > c, x - c, 1e-30)",
+        "if(x > c && y > 1, x - c, 0)",
+        "if(x > c, sqrt(x - c), 0)",
+        "if(x > c, (x - c)/(x - c), 1)",
+        "if(x > c, x - y, 0)",
+        "if(x < 1, x, if(x < 2, 2*x - 1, 4))",
+        "if(x > c, x - c, if(x > 2*c, 1, 0))",
+    ],
+)
+def test_values_that_may_not_meet_make_a_surface(text: str) -> None:
+    assert surfaces(x=text, y="x") is not None
+
+
 def test_a_quotient_by_a_magnitude_jumps() -> None:
     of = found(v="-F*v/abs(v)")
     assert of.on((1,)).model.ode["v"].text == "-F"

@@ -3,7 +3,8 @@
 A comparison of states in ``piecewise`` makes the right-hand side jump where both of its sides are
 equal. Comparisons of the same two sides, such as those in ``sign(w)``, share one surface. On either
 side of it the condition is known, so that it drops out of the equations, which are then as smooth
-as the user wrote them.
+as the user wrote them. Where the values certainly meet, as in ``if(x > c, x - c, 0)``, there is a
+kink like that of ``max(x - c, 0)``, which engines step over.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 from odefit.expressions.expressions import PIECEWISE, TIME, Expression, Instruction
@@ -23,17 +25,24 @@ from odefit.expressions.formulas import (
     joined,
     name,
     number,
+    operations,
     rewritten,
 )
 from odefit.expressions.grammar import COMPARISONS, CONDITIONS
+from odefit.expressions.identities import value_on
 from odefit.problem.vector_field import VectorField, with_equations
 
 Mode = tuple[int, ...]
 """The side of the motion for each surface, -1 or 1; 0 if it slides along the surface."""
 
 MAX_SURFACES = 100  # with more surfaces the engines handle the conditions
+MAX_COMPARED = 30  # with more quantities compared in one ``piecewise``, it jumps at all of them
+MAX_FREE = 4  # with more surfaces that may cross another one in a ``piecewise``, it jumps there
 
 ONE = number(1.0)
+
+SWITCHING = frozenset(COMPARISONS) - {"==", "!="}
+"""Comparisons that change their values at a surface."""
 
 _Program = tuple[Instruction, ...]
 
@@ -61,7 +70,11 @@ class Surfaces:
             return None
         moving = {*field.states, *field.inputs, *field.model.algebraic, TIME}
         numbers: dict[_Program, int] = {}
-        algebra = _Finding(moving, numbers)
+        jumps = _Jumps()
+        for expression in equations:
+            if PIECEWISE in expression.functions:
+                evaluated(expression, {}, jumps)
+        algebra = _Finding(moving, numbers, jumps.found)
         for expression in equations:
             if PIECEWISE in expression.functions:
                 evaluated(expression, {}, algebra)
@@ -76,7 +89,10 @@ class Surfaces:
         field, algebra = self.field, _OnSides(self._numbers, sides)
         tables = {"ode": field.model.ode, "algebraic": field.model.algebraic}
         written = {
-            section: {n: e if _is_plain(e) else _here(e, algebra) for n, e in equations.items()}
+            section: {
+                n: e if _is_plain(e) else _here(e, algebra).expression()
+                for n, e in equations.items()
+            }
             for section, equations in tables.items()
         }
         model = with_equations(field.model, written["ode"], written["algebraic"])
@@ -88,12 +104,12 @@ def with_side(sides: Sequence[int], number: int, side: int) -> Mode:
     return tuple(side if k == number else old for k, old in enumerate(sides))
 
 
-def _here(expression: Expression, algebra: _OnSides) -> Expression:
+def _here(expression: Expression, algebra: _OnSides) -> Part:
     both: _Both = expression.evaluate(
         {n: _Both(name(n), name(n)) for n in expression.names}, algebra
     )
-    part: Part = both.here
-    return part.expression()
+    here: Part = both.here
+    return here
 
 
 def _is_plain(expression: Expression) -> bool:
@@ -145,15 +161,66 @@ def _positive(difference: Part) -> tuple[Part, int]:
     return (negated, -1) if len(negated.program) < len(difference.program) else (difference, 1)
 
 
+class _Jumps(PartAlgebra):
+    """The algebra that collects the quantities at whose zeros ``piecewise`` may jump."""
+
+    def __init__(self) -> None:
+        self.found: set[_Program] = set()
+
+    def call(self, function: str, arguments: Sequence[Part]) -> Part:
+        made = call(function, arguments)
+        if function == PIECEWISE:
+            self.found |= _jumping(made, arguments[1::2])
+        return made
+
+
+def _jumping(piecewise: Part, conditions: Sequence[Part]) -> set[_Program]:
+    """Return the quantities in the conditions of a part at whose zeros it may jump."""
+    own = {program for condition in conditions for program in _compared(condition)}
+    numbers = {program: k for k, program in enumerate(_compared(piecewise))}
+    if len(numbers) > MAX_COMPARED:
+        return own
+    return {q for q in own if not _meets(piecewise.expression(), q, numbers)}
+
+
+def _compared(part: Part) -> list[_Program]:
+    """Return the quantities that are compared in a part, each once."""
+    pairs = (operands for _, operands, _ in operations(part.program, SWITCHING))
+    return list(dict.fromkeys(_positive(left - right)[0].program for left, right in pairs))
+
+
+def _meets(expression: Expression, quantity: _Program, numbers: Mapping[_Program, int]) -> bool:
+    """Return whether values certainly meet where a quantity is zero, whatever the others are."""
+    on, at = Part(quantity), numbers[quantity]
+    others = {k: value_on(Part(q), on) for q, k in numbers.items() if k != at}
+    known = {k: 1 if value > 0 else -1 for k, value in others.items() if value}
+    free = [k for k in others if k not in known]
+    if len(free) > MAX_FREE:
+        return False
+    for chosen in product((-1, 1), repeat=len(free)):
+        side = {**known, **dict(zip(free, chosen, strict=True)), at: 1}
+        sides = tuple(side[k] for k in range(len(numbers)))
+        above, below = (
+            _here(expression, _OnSides(numbers, with_side(sides, at, s))) for s in (1, -1)
+        )
+        if above.program != below.program and value_on(above - below, on) != 0:
+            return False
+    return True
+
+
 class _Finding(PartAlgebra):
     """The algebra that collects the surfaces in an expression."""
 
-    def __init__(self, moving: set[str], numbers: dict[_Program, int]) -> None:
-        self._moving, self._numbers = moving, numbers
+    def __init__(
+        self, moving: set[str], numbers: dict[_Program, int], jumps: set[_Program]
+    ) -> None:
+        self._moving, self._numbers, self._jumps = moving, numbers, jumps
 
     def call(self, function: str, arguments: Sequence[Part]) -> Part:
-        if function in COMPARISONS and function not in ("==", "!="):
-            self.note(arguments[0] - arguments[1])
+        if function in SWITCHING:
+            difference = arguments[0] - arguments[1]
+            if _positive(difference)[0].program in self._jumps:
+                self.note(difference)
         return call(function, arguments)
 
     def note(self, difference: Part) -> None:
