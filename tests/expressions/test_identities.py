@@ -28,7 +28,7 @@ def part(text: str) -> Part:
         ("a*x*y - a", "x*y - 1"),
     ],
 )
-def test_what_vanishes_there(text: str, quantity: str) -> None:
+def test_a_part_that_vanishes_there_has_the_value_zero(text: str, quantity: str) -> None:
     assert value_on(part(text), part(quantity)) == 0
 
 
@@ -41,7 +41,7 @@ def test_what_vanishes_there(text: str, quantity: str) -> None:
         ("x - 2", "x^2 - 4"),
     ],
 )
-def test_what_may_have_other_values_there(text: str, quantity: str) -> None:
+def test_a_part_that_may_differ_there_has_no_value(text: str, quantity: str) -> None:
     assert value_on(part(text), part(quantity)) is None
 
 

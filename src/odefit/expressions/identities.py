@@ -34,14 +34,14 @@ def value_on(part: Part, quantity: Part) -> Fraction | None:
     """
     if part.number is not None:
         return Fraction(part.number)
-    found = (_value(part, quantity, solved) for solved in sorted(quantity.names))
-    return next((value for value in found if value is not None), None)
+    certain = (_value(part, quantity, solved) for solved in sorted(quantity.names))
+    return next((value for value in certain if value is not None), None)
 
 
 def _value(part: Part, quantity: Part, solved: str) -> Fraction | None:
     """Return the value of a part at all zeros of a quantity that is linear in one name."""
     names = sorted(part.names | quantity.names)
-    found = set()
+    distinct = set()
     for trial in range(TRIALS):
         algebra = _Fractions(Random(trial))
         values = {n: algebra.random() for n in names}
@@ -50,12 +50,12 @@ def _value(part: Part, quantity: Part, solved: str) -> Fraction | None:
             values[solved] = at[0] / (at[0] - at[1])
             if algebra.value(quantity, values):
                 return None
-            found.add(algebra.value(part, values))
+            distinct.add(algebra.value(part, values))
         except ZeroDivisionError:
             return None
-        if len(found) > 1:
+        if len(distinct) > 1:
             return None
-    return found.pop()
+    return distinct.pop()
 
 
 class _Fractions:

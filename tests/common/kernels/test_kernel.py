@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import threading
 from typing import NamedTuple
 
@@ -112,3 +114,14 @@ def test_missing_memory_is_an_error() -> None:
 
 def test_kernels_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(total)) is total
+
+
+def test_python_runs_kernels_where_llvm_is_missing() -> None:
+    code = (
+        "import sys; sys.modules['llvmlite'] = None\n"
+        "import numpy as np\n"
+        "from odefit.simulation.steady.newton import column_norm\n"
+        "print(column_norm(np.array([[1.0, -3.0], [2.0, 4.0]])))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(run.stdout) == 7.0

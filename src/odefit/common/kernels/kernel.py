@@ -7,12 +7,14 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import addressof, c_int64, memmove
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from odefit.common.kernels import machine
 from odefit.common.kernels.values import ELEMENTS, WRONG_TYPES, ArrayType, TupleType, Type
+
+if TYPE_CHECKING:
+    from odefit.common.kernels import machine
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,7 +44,8 @@ class Kernel(Generic[P, R]):
 
     It is written in the part of Python that :mod:`odefit.common.kernels.translation` knows. Other
     threads run meanwhile. A call from Python costs some microseconds. Machine code is kept on disk,
-    and made again if the function changes, one that it calls, a constant, or the processor.
+    and made again if the function changes, one that it calls, a constant, or the processor. Where
+    LLVM is missing, Python runs the function.
     """
 
     def __init__(self, function: Callable[P, R], *, contract: bool = True) -> None:
@@ -59,6 +62,10 @@ class Kernel(Generic[P, R]):
             fits, result = call(arguments)
             if fits:
                 return result  # type: ignore[no-any-return]  # as the function says
+        try:
+            from odefit.common.kernels import machine
+        except ImportError:
+            return self.function(*arguments, **named)
         with machine.LOCK:
             self._ready.append(self._made(arguments))
         fits, result = self._ready[-1](arguments)
@@ -72,6 +79,8 @@ class Kernel(Generic[P, R]):
 
     def _made(self, arguments: Sequence[Any]) -> Callable[[tuple[Any, ...]], tuple[bool, Any]]:
         """Return the call for arguments of the types of these."""
+        from odefit.common.kernels import machine
+
         kinds = [
             "f" if kind == "float" else type_of(value)
             for value, kind in zip(arguments, self._annotations(), strict=True)

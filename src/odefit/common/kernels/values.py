@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import binding
 
 Scalar = str
 """A type of numbers: "f" for floats, "i" for integers, "b" for truth values."""
@@ -89,12 +89,18 @@ class TupleValue(NamedTuple):
 
 Value = Number | ArrayValue | TupleValue
 
-TYPED_POINTERS = binding.llvm_version_info[0] < 17
+
+@cache
+def typed_pointers() -> bool:
+    """Return whether pointers have types, as they have until version 16 of LLVM."""
+    from llvmlite import binding  # takes time, and may be missing
+
+    return bool(binding.llvm_version_info[0] < 17)
 
 
 def pointer_to(stored: str) -> str:
-    """Return the type of a pointer: until version 16 of LLVM it names what it points to."""
-    return f"{stored}*" if TYPED_POINTERS else "ptr"
+    """Return the type of a pointer, which may name what it points to."""
+    return f"{stored}*" if typed_pointers() else "ptr"
 
 
 def registers(kind: Type) -> list[str]:

@@ -74,7 +74,7 @@ class Surfaces:
         for expression in equations:
             if PIECEWISE in expression.functions:
                 evaluated(expression, {}, jumps)
-        algebra = _Finding(moving, numbers, jumps.found)
+        algebra = _Finding(moving, numbers, jumps.quantities)
         for expression in equations:
             if PIECEWISE in expression.functions:
                 evaluated(expression, {}, algebra)
@@ -165,22 +165,22 @@ class _Jumps(PartAlgebra):
     """The algebra that collects the quantities at whose zeros ``piecewise`` may jump."""
 
     def __init__(self) -> None:
-        self.found: set[_Program] = set()
+        self.quantities: set[_Program] = set()
 
     def call(self, function: str, arguments: Sequence[Part]) -> Part:
         made = call(function, arguments)
         if function == PIECEWISE:
-            self.found |= _jumping(made, arguments[1::2])
+            self.quantities |= _jumping(made, arguments[1::2])
         return made
 
 
 def _jumping(piecewise: Part, conditions: Sequence[Part]) -> set[_Program]:
     """Return the quantities in the conditions of a part at whose zeros it may jump."""
-    own = {program for condition in conditions for program in _compared(condition)}
+    in_conditions = {program for condition in conditions for program in _compared(condition)}
     numbers = {program: k for k, program in enumerate(_compared(piecewise))}
     if len(numbers) > MAX_COMPARED:
-        return own
-    return {q for q in own if not _meets(piecewise.expression(), q, numbers)}
+        return in_conditions
+    return {q for q in in_conditions if not _meets(piecewise.expression(), q, numbers)}
 
 
 def _compared(part: Part) -> list[_Program]:

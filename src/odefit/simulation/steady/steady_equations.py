@@ -1,10 +1,9 @@
-"""The equations of a steady state, their conserved quantities, and Newton's method for them."""
+"""The equations of a steady state, and their conserved quantities."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +11,9 @@ from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.common.errors import InputError
 from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import VectorField
+from odefit.simulation.engines.engine import Values
 from odefit.simulation.engines.registry import import_problem, missing_package
+from odefit.simulation.steady.newton import Matrices
 
 CONSERVED = 1e-9
 """Rate of a conserved quantity at random points, relative to its largest term, that counts as
@@ -58,36 +59,65 @@ class SteadyEquations:
             column_of,
             symbols_of,
         )
+        from odefit.simulation.engines.programs import program
 
         self._n, self._a, self._p = len(field.states), len(field.algebraic), len(field.scalars)
+        self._size = self._n + self._a
         algebra = CasadiAlgebra()
-        time, point = ca.SX.sym("t"), ca.SX.sym("y", self._n + self._a)
+        time, point = ca.SX.sym("t"), ca.SX.sym("y", self._size)
         scalars, inputs = ca.SX.sym("p", self._p), ca.SX.sym("u", len(field.inputs))
         names = (*field.states, *field.algebraic)
         values = {TIME: Symbol(time)}
         for names_of, symbols in ((names, point), (field.scalars, scalars), (field.inputs, inputs)):
             values |= dict(zip(names_of, symbols_of(symbols), strict=True))
         equations = column_of([*field.rhs(values, algebra), *field.constraints(values, algebra)])
-        self._at = ca.Function(
-            "steady",
-            [time, point, scalars, inputs],
-            [
-                equations,
-                ca.densify(ca.jacobian(equations, point)),
-                ca.densify(ca.jacobian(equations, scalars)),
-            ],
-        )
+        derivatives = ca.jacobian(equations, ca.vertcat(point, scalars))
+        rows, columns = derivatives.sparsity().get_triplet()
+        self._places = np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
+        nonzeros: list[Any] = derivatives.nonzeros()
+        every = ca.densify(ca.vertcat(equations, *nonzeros))
+        self._program = program(ca.vertcat(time, point, scalars, inputs), every)
+        by_point = int(np.searchsorted(self._places[1], self._size))  # columns are in order
+        self._entries = self._places[0][:by_point] * self._size + self._places[1][:by_point]
         self._conserved: dict[bytes, Conserved] = {}
 
     def at(self, time: float, point: Array, scalars: Array, inputs: Array) -> Linearised:
         """Return the equations at a point, shape (n + a,), with scalars (p,) and inputs (u,)."""
-        size = self._n + self._a
-        value, jacobian, by_scalars = self._at(time, point, scalars, inputs)
-        return Linearised(
-            np.array(value).reshape(size),
-            np.array(jacobian).reshape(size, size),
-            np.array(by_scalars).reshape(size, self._p),
-        )
+        from odefit.simulation.steady.approach import values_at
+
+        out = np.empty(len(self._program.outputs))
+        values_at(self._program, np.concatenate([[time], point, scalars, inputs]), out)
+        return self._linearised(out)
+
+    def _linearised(self, out: Array) -> Linearised:
+        size = self._size
+        derivatives = np.zeros((size, size + self._p))
+        derivatives[self._places] = out[size:]
+        return Linearised(out[:size], derivatives[:, :size], derivatives[:, size:])
+
+    def approached(
+        self,
+        time: float,
+        point: Array,
+        initial: Values,
+        inputs: Array,
+        weights: Array,
+        largest: Array,
+    ) -> tuple[Array, Linearised, IntArray] | None:
+        """Return the end of Newton's method if a trajectory from a point surely approaches it.
+
+        With it come the equations there, and the rows replaced by conservation of quantities with
+        these `weights`. `largest` are the states' largest magnitudes. Stability is not checked.
+        """
+        from odefit.simulation.steady.approach import approach
+
+        x = np.concatenate([[time], point, initial.scalars, inputs])
+        out = np.empty(len(self._program.outputs))
+        memory = Matrices.of_size(self._size, len(weights))
+        states, weights = np.ascontiguousarray(initial.states), np.ascontiguousarray(weights)
+        surely = approach(self._program, self._entries, x, states, weights, largest, out, memory)
+        end = x[1 : 1 + self._size].copy()
+        return (end, self._linearised(out), memory.places) if surely else None
 
     def conserved(self, time: float, scalars: Array, fixed: BoolArray, inputs: Array) -> Conserved:
         """Return the conserved quantities of the equations.
@@ -172,66 +202,6 @@ def _reduced(rows: Array) -> Array:
                 rows[j, column] = 0.0
     rows[np.abs(rows) < CONSERVED] = 0.0
     return rows
-
-
-def pivots(weights: Array, sizes: Array) -> IntArray:
-    """Return a separate state for each conserved quantity, its largest part if possible."""
-    from scipy.linalg import qr
-
-    scaled = weights * sizes
-    scaled = scaled / np.abs(scaled).max(axis=1, keepdims=True)
-    order = qr(scaled, mode="r", pivoting=True)[1]
-    return np.asarray(order[: len(weights)], dtype=np.intp)
-
-
-SINGULAR = 1e-15
-"""Reciprocal condition number of Newton's equations, with rows of equal size, below which they are
-singular."""
-
-
-@dataclass(frozen=True, eq=False)
-class NewtonSystem:
-    """Newton's equations at one point: F(y) = 0, with conservation in place of some rows."""
-
-    value: Array  # The left-hand sides, shape (n + a,)
-    places: IntArray  # Rows replaced by conservation, shape (k,)
-    # The inverse of the matrix over the largest entries of its rows, and then of its columns.
-    inverse: Array
-    rows: Array
-    columns: Array
-
-    @classmethod
-    def of(cls, value: Array, places: IntArray, matrix: Array) -> NewtonSystem | None:
-        """Return the equations with a matrix, shape (n + a, n + a); None if it is singular."""
-        rows = np.abs(matrix).max(axis=1)
-        if not (np.isfinite(matrix).all() and (rows > 0).all()):
-            return None
-        even = matrix / rows[:, None]
-        columns = np.abs(even).max(axis=0)
-        if not (columns > 0).all():
-            return None
-        even = even / columns
-        try:
-            inverse = np.asarray(np.linalg.inv(even), dtype=float)
-        except np.linalg.LinAlgError:
-            return None
-        condition = np.abs(even).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max()
-        return (
-            cls(value=value, places=places, inverse=inverse, rows=rows, columns=columns)
-            if condition * SINGULAR < 1.0
-            else None
-        )
-
-    def instead(self, right: Array, totals: Array) -> Array:
-        """Return a right-hand side with the rows of conservation replaced."""
-        made = right.copy()
-        made[self.places] = totals
-        return made
-
-    def solve(self, right: Array) -> Array:
-        """Return the solution for a right-hand side, shape (n + a,) or (n + a, m)."""
-        along = (slice(None),) + (None,) * (right.ndim - 1)
-        return np.asarray((self.inverse @ (right / self.rows[along])) / self.columns[along])
 
 
 def eigenvalues_of(matrix: Array) -> Array:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odefit.common.arrays import Array, BoolArray
+from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.expressions.expressions import TIME
 from odefit.problem.vector_field import SensitivityPattern, VectorField
 from odefit.simulation.engines.engine import (
@@ -30,40 +30,20 @@ from odefit.simulation.engines.engine import (
 )
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.segments import Segment
+from odefit.simulation.steady.newton import (
+    ROUNDOFF,
+    SMALL_STATE,
+    NewtonSystem,
+    pivots,
+)
 from odefit.simulation.steady.steady_equations import (
     Conserved,
     Linearised,
-    NewtonSystem,
     SteadyEquations,
     eigenvalues_of,
     ordinary_jacobian,
-    pivots,
     steady_equations,
 )
-
-NEWTON_STEPS = 15  # largest number of steps of Newton's method from one point
-
-CONVERGED = 1e-11
-"""Step of Newton's method, relative to the states' sizes, at which it has converged."""
-
-STAGNATED = 1e-8
-"""Relative step at which it has converged if steps do not decrease: roundoff is reached."""
-
-CLOSE = 0.1
-"""Distance of a steady state, relative to the states' sizes, up to which it may be the one that the
-trajectory approaches."""
-
-NEARLY_LINEAR = 0.1
-"""Nonlinearity of the equations over that distance, in the same units as the distance and relative
-to it, up to which the trajectory certainly ends there."""
-
-SMALL_STATE = 1e-3
-"""Smallest reference size of a state for distances, relative to its largest value: below, the state
-counts as gone."""
-
-ROUNDOFF = 1e-15
-"""Size of states and sensitivities, relative to the largest, that roundoff alone may cause in a
-state which was always zero; it is the smallest reference size for distances."""
 
 UNSTABLE = 1e-11
 """Real part of an eigenvalue, relative to the largest eigenvalue, above which a steady state is
@@ -255,59 +235,29 @@ class SteadyStateSearch:
 
     def _polished(self, now: _Point) -> ConsistentValues | None:
         """Return the end of Newton's method from a point if the trajectory surely approaches it."""
-        start, here = self._at(now), now
-        at, last = start, math.inf
-        for _ in range(NEWTON_STEPS):
-            sizes = self._sizes(now.y, here.y)
-            system = self._system(here, at, sizes)
-            if system is None:
-                return None
-            step = system.solve(system.value)
-            change = float(np.max(np.abs(step) / sizes, initial=0.0))
-            if not change < max(1.0, 10 * CLOSE):
-                return None
-            here = here._replace(y=here.y - step)
-            at = self._at(here)
-            if not at.finite:
-                return None
-            if change <= CONVERGED or (change <= STAGNATED and change >= 0.1 * last):
-                break
-            last = change
-        else:
+        around, weights = self.around, self.conserved.weights
+        end_of_newton = self.equations.approached(
+            self._time(now.elapsed), now.y, self.initial, around.inputs, weights, self.largest
+        )
+        if end_of_newton is None:
             return None
-        if not (self._is_approached(now, start, here, at) and self._persists(here)):
-            return None
-        return self._rest(here, at)
+        y, at, places = end_of_newton
+        end = now._replace(y=y)
+        stable = self._stable(at.jacobian, places) and self._persists(end)
+        return self._rest(end, at) if stable else None
 
-    def _is_approached(self, now: _Point, start: Linearised, end: _Point, at: Linearised) -> bool:
-        """Return whether a trajectory from `now` certainly ends in the steady state `end`."""
-        sizes = self._sizes(now.y, end.y)
-        system = self._system(end, at, sizes)
-        if system is None:
-            return False
-        x, x_now = end.y[: self.n], now.y[: self.n]
-        if ((x < -STAGNATED * sizes[: self.n]) & (x_now >= 0.0)).any():
-            return False
-        distance = now.y - end.y
-        far = float(np.max(np.abs(distance) / sizes, initial=0.0))
-        if far > CLOSE:
-            return False
-        linear = system.solve(system.instead(start.value, np.zeros(len(system.places))))
-        linear = linear - system.solve(system.instead(at.value, np.zeros(len(system.places))))
-        bent = float(np.max(np.abs(linear - distance) / sizes, initial=0.0))
-        if bent > NEARLY_LINEAR * far + STAGNATED:
-            return False
-        return self._stable(at.jacobian, system)
+    def _stable(self, jacobian: Array, places: IntArray) -> bool:
+        """Return whether eigenvalues have negative real parts, except for conserved quantities.
 
-    def _stable(self, jacobian: Array, system: NewtonSystem) -> bool:
-        """Return whether eigenvalues have negative real parts, except for conserved quantities."""
+        `places` are the states that these determine.
+        """
         reduced = ordinary_jacobian(jacobian, self.n)
-        if len(system.places):
-            others = np.setdiff1d(np.arange(self.n), system.places)
+        if len(places):
+            others = np.setdiff1d(np.arange(self.n), places)
             weights = self.conserved.weights
-            dependent = -np.linalg.solve(weights[:, system.places], weights[:, others])
+            dependent = -np.linalg.solve(weights[:, places], weights[:, others])
             reduced = reduced[np.ix_(others, others)] + (
-                reduced[np.ix_(others, system.places)] @ dependent
+                reduced[np.ix_(others, places)] @ dependent
             )
         if not np.isfinite(reduced).all():
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odefit.simulation.steady.steady_equations import NewtonSystem
+from odefit.simulation.steady.newton import NewtonSystem
 
 MATRIX = np.array([[2.0, -1.0, 0.5], [1.0, 3.0, 0.0], [-1.0, 1.0, 4.0]])
 NOWHERE = np.zeros(0, dtype=np.intp)
