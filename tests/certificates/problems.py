@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 import odefit
+from evidence.bounds.textbook import SYSTEMS
+from evidence.zoo.drawing import sampled
 from odefit import BranchAndBound, Event, Experiment, Model, Problem
 from odefit.certificates.document import Document, read_document
 from odefit.common.arrays import Array
+from odefit.problem import problem_from_mapping
 
 TIMES = np.linspace(0.5, 4.0, 8)
 NOISE = 0.05 * np.array([1.0, -0.7, 0.4, -1.2, 0.9, 0.1, -0.5, 0.8])
@@ -83,6 +86,15 @@ def ten() -> dict[str, Problem]:
         noise={"x": {"sd": 0.05}},
     )
     return found
+
+
+def oscillator(name: str) -> Problem:
+    """Return a textbook oscillator whose unknowns are known to 4 %, over half of its times."""
+    entry: dict[str, Any] = dict(SYSTEMS[name])
+    entry["unknown"] = {key: [value, 1.04, 1.04] for key, (value, *_) in entry["unknown"].items()}
+    first, last, count = entry["times"]
+    entry["times"] = [first, (first + last) / 2, count // 2]
+    return problem_from_mapping(sampled(name, entry, 0).mapping)
 
 
 def certificate(problem: Problem, folder: Path, gap: float = 0.02) -> Document:

@@ -11,21 +11,10 @@ from odefit.certificates.statement import statement_of
 from odefit.certificates.verification.balls import ZERO, arb
 from odefit.certificates.verification.bounds import bounds
 from odefit.certificates.verification.polynomials import Model
-from odefit.certificates.verification.trajectories import Box, Condition
-from odefit.problem.problem import Problem
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 from tests.certificates.problems import ten
-
-
-def residuals(problem: Problem, lower: np.ndarray, upper: np.ndarray) -> tuple[list[Model], Box]:
-    statement = statement_of(problem)
-    symbols = [u["symbol"] for u in statement["unknowns"]]
-    box = Box(symbols, lower.tolist(), upper.tolist())
-    found = []
-    for given in statement["conditions"]:
-        found += list(Condition(given, symbols, statement["states"]).residuals(box))
-    return found, box
+from tests.certificates.verification.enclosing import enclosed_residuals
 
 
 def at(model: Model, d: np.ndarray) -> tuple[float, float]:
@@ -46,7 +35,7 @@ def test_the_residuals_of_an_integrator_lie_in_the_enclosures(name: str) -> None
         problem.upper - problem.lower
     )
     half = 0.02 * (problem.upper - problem.lower)
-    found, box = residuals(problem, middle - half, middle + half)
+    found, box = enclosed_residuals(statement_of(problem), middle - half, middle + half)
     forward = ForwardMap(problem)
     for _ in range(5):
         d = rng.uniform(-1, 1, len(middle))
@@ -66,7 +55,7 @@ def test_a_bound_fails_if_its_remainder_is_left_out() -> None:
     """A third-order term has to lie within the remainder: without it the claim is wrong."""
     problem = ten()["quadratic"]
     middle, half = np.array([1.0, 1.0]), np.array([0.2, 0.15])
-    found, _ = residuals(problem, middle - half, middle + half)
+    found, _ = enclosed_residuals(statement_of(problem), middle - half, middle + half)
     forward = ForwardMap(problem)
     outside = 0
     for d in (np.array([1.0, 1.0]), np.array([-1.0, 1.0]), np.array([-1.0, -1.0])):
@@ -82,19 +71,19 @@ def test_a_bound_fails_if_its_remainder_is_left_out() -> None:
 def test_a_box_of_one_point_is_enclosed_to_nine_digits() -> None:
     problem = ten()["dose"]
     point = np.array([0.7, 1.1])
-    found, box = residuals(problem, point, point)
+    found, box = enclosed_residuals(statement_of(problem), point, point)
     evaluation = ForwardMap(problem).evaluate(point, UNDECIDED)
     assert isinstance(evaluation, Evaluation)
     known = bounds(found, box.ring)
-    assert float(known.middle) == pytest.approx(evaluation.objective, rel=1e-6)
-    assert known.lower <= known.middle
-    assert float(known.middle - known.lower) <= 1e-9 * float(known.middle)
+    assert float(known.upper) == pytest.approx(evaluation.objective, rel=1e-6)
+    assert known.lower <= known.upper
+    assert float(known.upper - known.lower) <= 1e-9 * float(known.upper)
 
 
 def test_an_interval_of_a_thin_box_holds_the_exact_solution() -> None:
     problem = ten()["decay"]
     k = 0.7
-    found, _ = residuals(problem, np.array([k]), np.array([k]))
+    found, _ = enclosed_residuals(statement_of(problem), np.array([k]), np.array([k]))
     condition = statement_of(problem)["conditions"][0]
     begin = condition["segments"][0]["begin"]
     for model, entry in zip(found, condition["data"], strict=True):

@@ -16,7 +16,10 @@ pytest.importorskip("flint", reason="the extra odefit[certificates] is not insta
 from odefit.certificates.document import Document, Leaves, read_document
 from odefit.certificates.statement import fingerprint_of, statement_of
 from odefit.certificates.verification.verification import Finding, verify_document
-from tests.certificates.problems import certificate, quadratic, ten
+from odefit.methods.branch_and_bound import tree
+from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
+from odefit.methods.branch_and_bound.sharpening import Sharpening
+from tests.certificates.problems import certificate, oscillator, quadratic, ten
 
 Tampering = Callable[[dict[str, Any], np.random.Generator], None]
 
@@ -160,6 +163,30 @@ def test_ten_certificates_pass_and_a_hundred_forgeries_fail(name: str, tmp_path:
         verdict = verify_document(_file(forged, tmp_path / "forged.json"))
         assert not verdict.holds, tampering.__name__
         assert verdict.finding not in (Finding.CHANGED, Finding.OTHER_STATEMENT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0, 2])
+def test_a_certificate_of_an_oscillator_passes_at_any_sharpness_and_forgeries_fail(
+    level: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Sharp(Sharpening):
+        """Enclosures that are as sharp from the first box on as those of a long search."""
+
+        def __init__(self, enclosure: ResidualEnclosure) -> None:
+            super().__init__(enclosure)
+            self.level = level
+
+    monkeypatch.setattr(tree, "Sharpening", Sharp)
+    problem = oscillator("van-der-pol")
+    document = certificate(problem, tmp_path)
+    assert document.lower > 0.97 * document.upper
+    assert verify_document(document, statement_of(problem)).finding is Finding.HOLDS
+    right = json.loads((tmp_path / "certificate.json").read_text(encoding="utf-8"))
+    for seed, tampering in enumerate((_remove, _raise_all, _lower_upper, _move_incumbent)):
+        forged = json.loads(json.dumps(right))
+        tampering(forged, np.random.default_rng(seed))
+        assert not verify_document(_file(forged, tmp_path / "forged.json")).holds, tampering
 
 
 def test_a_file_that_was_edited_is_not_intact(document: Document, tmp_path: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 BITS = 80
 """Precision of all balls in bits."""
@@ -21,9 +19,9 @@ except ImportError:  # commands require the package first, see odefit.common.pac
 __all__ = (
     "UNIT",
     "ZERO",
-    "Dual",
-    "Duals",
+    "Balls",
     "arb",
+    "arb_mat",
     "arb_poly",
     "around",
     "ball",
@@ -87,47 +85,13 @@ def growth(matrix: Sequence[Sequence[arb]], start: Sequence[arb], rate: Sequence
     return [sum((power[i, j] * start[j] for j in range(n)), power[i, n]) for i in range(n)]
 
 
-@dataclass(frozen=True)
-class Dual:
-    """A ball with its derivatives by the states."""
+class Balls:
+    """The number type of balls themselves."""
 
-    value: arb
-    slopes: tuple[arb, ...]
-
-    def __neg__(self) -> Dual:
-        return Dual(-self.value, tuple(-s for s in self.slopes))
-
-    def __add__(self, other: Dual) -> Dual:
-        slopes = tuple(a + b for a, b in zip(self.slopes, other.slopes, strict=True))
-        return Dual(self.value + other.value, slopes)
-
-    def __mul__(self, other: Dual) -> Dual:
-        x, y = self.value, other.value
-        slopes = tuple(a * y + x * b for a, b in zip(self.slopes, other.slopes, strict=True))
-        return Dual(x * y, slopes)
-
-
-class Duals:
-    """The number type of :class:`Dual`, with derivatives by a number of states."""
-
-    def __init__(self, states: int) -> None:
-        self._flat = (ZERO,) * states
-
-    def number(self, value: Fraction) -> Dual:
+    def number(self, value: Fraction) -> arb:
         """Return a constant."""
-        return Dual(ball(value), self._flat)
+        return ball(value)
 
-    def constant(self, value: arb) -> Dual:
-        """Return a value that does not depend on the states."""
-        return Dual(value, self._flat)
-
-    def state(self, place: int, value: arb) -> Dual:
-        """Return a state."""
-        slopes: list[Any] = list(self._flat)
-        slopes[place] = arb(1)
-        return Dual(value, tuple(slopes))
-
-    def apply(self, function: str, x: Dual) -> Dual:
-        """Return a function of a dual number."""
-        value, slope = series(function, x.value, 2)
-        return Dual(value, tuple(slope * s for s in x.slopes))
+    def apply(self, function: str, x: arb) -> arb:
+        """Return a function of a ball."""
+        return series(function, x, 1)[0]

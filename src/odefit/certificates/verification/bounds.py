@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,14 +23,17 @@ def distance_squared(residual: Model) -> arb:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds from some of the residuals: below over the box, and above in its middle.
+    """Bounds from some of the residuals: below over the box, and above at one of its points.
 
-    `slopes` holds the sum of the absolute derivatives with respect to each unknown.
+    The `point` has a small value, in units of the box, within [-1, 1]^n.
+    `bends` has the sum of the nonlinear terms in each unknown, or of the linear ones if it has no
+    others.
     """
 
     lower: arb
-    middle: arb
-    slopes: list[float]
+    upper: arb
+    point: list[float]
+    bends: list[float]
 
 
 def bounds(residuals: Sequence[Model], ring: Layout) -> Bounds:
@@ -37,20 +41,49 @@ def bounds(residuals: Sequence[Model], ring: Layout) -> Bounds:
     c = [[p[0] if p.length() else ZERO for p in r.c] for r in residuals]
     rest = [r.rest for r in residuals]
     apart = sum((distance_squared(r) for r in residuals), ZERO)
-    tops = [row[0].abs_upper() + r for row, r in zip(c, rest, strict=True)]
-    middle = sum((top * top for top in tops), ZERO).upper()
-    slopes = [sum(abs(float(row[m].mid())) for row in c) for m in ring.linear]
-    lower = apart
+    bends = _bends(c, ring)
+    lower, point = apart, [0.0] * ring.unknowns
     if ring.unknowns and residuals:
         length = sum((r * r for r in rest), ZERO).sqrt().upper()
-        root = _quartic(c, ring).lower().max(ZERO).sqrt() - length
+        least, point = _quartic(c, ring)
+        root = least.lower().max(ZERO).sqrt() - length
         if root > 0:
             lower = lower.max(root * root)
-    return Bounds(lower.lower(), middle, slopes)
+    uppers = [(_square_at(c, rest, at, ring), at) for at in (point, [0.0] * ring.unknowns)]
+    upper, point = min(uppers, key=lambda pair: float(pair[0]))
+    return Bounds(lower.lower(), upper, point, bends)
 
 
-def _quartic(c: Sequence[Sequence[arb]], ring: Layout) -> arb:
-    """Return a lower bound of the sum of the squares of polynomials, shape (R, monomials)."""
+def _square_at(
+    c: Sequence[Sequence[arb]], rest: Sequence[arb], point: Sequence[float], ring: Layout
+) -> arb:
+    """Return an upper bound of the sum of squares at a point."""
+    known = [arb(a) for a in point]
+    monomials = [math.prod((known[k] for k in m), start=arb(1)) for m in ring.monomials]
+    total = ZERO
+    for row, r in zip(c, rest, strict=True):
+        value = sum((a * m for a, m in zip(row, monomials, strict=True) if a != 0), ZERO)
+        top = value.abs_upper() + r
+        total += top * top
+    return total.upper()
+
+
+def _bends(c: Sequence[Sequence[arb]], ring: Layout) -> list[float]:
+    """Return the sums of the sizes of nonlinear terms, or of linear ones, by unknown."""
+    linear, nonlinear = [0.0] * ring.unknowns, [0.0] * ring.unknowns
+    for row in c:
+        for monomial, a in zip(ring.monomials, row, strict=True):
+            totals = linear if len(monomial) == 1 else nonlinear
+            for k in monomial:
+                totals[k] += abs(float(a.mid()))
+    return nonlinear if any(nonlinear) else linear
+
+
+def _quartic(c: Sequence[Sequence[arb]], ring: Layout) -> tuple[arb, list[float]]:
+    """Return a lower bound of the sum of the squares of polynomials, shape (R, monomials).
+
+    With it comes a point at which the quadratic part is small.
+    """
     total: dict[tuple[int, ...], arb] = {}
     higher = ZERO
     for row in c:
@@ -68,7 +101,8 @@ def _quartic(c: Sequence[Sequence[arb]], ring: Layout) -> arb:
     higher += sum((v.abs_upper() for key, v in total.items() if len(key) == 3), ZERO)
     slope = [total.get((k,), ZERO) for k in range(n)]
     bend = [[_half(total, i, j) for j in range(n)] for i in range(n)]
-    return total.get((), ZERO) + _quadratic(slope, bend) - higher
+    least, point = _quadratic(slope, bend)
+    return total.get((), ZERO) + least - higher, point
 
 
 def _half(total: dict[tuple[int, ...], arb], i: int, j: int) -> arb:
@@ -77,13 +111,13 @@ def _half(total: dict[tuple[int, ...], arb], i: int, j: int) -> arb:
     return value if i == j else value / 2
 
 
-def _quadratic(slope: Sequence[arb], bend: Sequence[Sequence[arb]]) -> arb:
-    """Return a lower bound of ``g d + d H d`` over [-1, 1]^n."""
+def _quadratic(slope: Sequence[arb], bend: Sequence[Sequence[arb]]) -> tuple[arb, list[float]]:
+    """Return a lower bound of ``g d + d H d`` over [-1, 1]^n, and a point with a small value."""
     n = len(slope)
     g = np.array([float(a.mid()) for a in slope])
     h = np.array([[float(a.mid()) for a in row] for row in bend])
     if not (np.isfinite(g).all() and np.isfinite(h).all()):
-        return arb(0, "inf")
+        return arb(0, "inf"), [0.0] * n
     least = float(np.linalg.eigvalsh(h)[0])
     size = float(np.abs(h).sum()) + 1e-300
     shift = max(-least, 0.0) * (1 + 1e-9) + 1e-12 * size
@@ -92,7 +126,7 @@ def _quadratic(slope: Sequence[arb], bend: Sequence[Sequence[arb]]) -> arb:
     if not positive_semidefinite(
         [[a + arb(shift) if i == j else a for j, a in enumerate(row)] for i, row in enumerate(bend)]
     ):
-        return arb(0, "inf")
+        return arb(0, "inf"), d.tolist()
     product = [sum((a * p for a, p in zip(row, point, strict=True)), ZERO) for row in bend]
     value = ZERO
     for k in range(n):
@@ -101,7 +135,7 @@ def _quadratic(slope: Sequence[arb], bend: Sequence[Sequence[arb]]) -> arb:
         value += (tangent * (1 - point[k])).min(tangent * (-1 - point[k])).lower()
         far = 1 + point[k].abs_upper()
         value -= arb(shift) * far * far
-    return value
+    return value, d.tolist()
 
 
 def _least_point(g: np.ndarray, h: np.ndarray) -> np.ndarray:

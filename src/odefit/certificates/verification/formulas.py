@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -77,6 +77,79 @@ class Formulas:
             elif all(place in constants for place in step.places):
                 constants[number] = _value(step, constants, values, kind)
         return constants
+
+    def slopes(self, names: Sequence[str]) -> Formulas:
+        """Return the derivatives of all formulas by these names, row by row."""
+        found = Formulas((), tuple(self._names))
+        found._steps, found._places = list(self._steps), dict(self._places)
+        zero, unit = found._number(0), found._number(1)
+        by_step: list[list[int]] = []
+        for place, step in enumerate(self._steps):
+            if step.operation == "name":
+                by_step.append([unit if step.name == name else zero for name in names])
+            else:
+                by_step.append([found._slope(place, step, k, by_step) for k in range(len(names))])
+        found._results = [slope for place in self._results for slope in by_step[place]]
+        found._prune()
+        return found
+
+    def _slope(self, place: int, step: _Step, k: int, by_step: Sequence[Sequence[int]]) -> int:
+        """Add the derivative of an operation by the k-th name, from those of its operands."""
+        inner = [by_step[operand][k] for operand in step.places]
+        match step.operation:
+            case "number":
+                return self._number(0)
+            case "-":
+                return self._negative(inner[0])
+            case "sum":
+                return self._binary(ast.Add(), *inner)
+            case "product":
+                parts = zip(inner, reversed(step.places), strict=True)
+                terms = [s if self._constant(s) == 0 else self._product(s, p) for s, p in parts]
+                return self._binary(ast.Add(), *terms)
+        if self._constant(inner[0]) == 0:
+            return inner[0]
+        return self._product(self._outer_slope(place, step), inner[0])
+
+    def _outer_slope(self, place: int, step: _Step) -> int:
+        """Add the derivative of a function by its argument; `place` has its value."""
+        x, unit = step.places[0], self._number(1)
+        match step.operation:
+            case "exp":
+                return place
+            case "log":
+                return self._add("inv", x)
+            case "inv":
+                return self._negative(self._product(place, place))
+            case "sqrt":
+                return self._product(self._number(Fraction(1, 2)), self._add("inv", place))
+            case "sin":
+                return self._add("cos", x)
+            case "cos":
+                return self._negative(self._add("sin", x))
+            case "tan":
+                return self._sum(unit, self._product(place, place))
+        square = self._product(x, x)
+        if step.operation == "atan":
+            return self._add("inv", self._sum(unit, square))
+        below = self._add("sqrt", self._sum(unit, self._negative(square)))
+        slope = self._add("inv", below)
+        return slope if step.operation == "asin" else self._negative(slope)
+
+    def _prune(self) -> None:
+        """Remove the operations that no result needs."""
+        needed = set(self._results)
+        for place in range(len(self._steps) - 1, -1, -1):
+            if place in needed:
+                needed.update(self._steps[place].places)
+        kept = {place: number for number, place in enumerate(sorted(needed))}
+        self._steps = [
+            replace(step, places=tuple(kept[p] for p in step.places))
+            for place, step in enumerate(self._steps)
+            if place in kept
+        ]
+        self._places = {step: number for number, step in enumerate(self._steps)}
+        self._results = [kept[place] for place in self._results]
 
     def _parsed(self, text: str) -> int:
         try:

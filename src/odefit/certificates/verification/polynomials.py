@@ -11,11 +11,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement
+from math import comb
 
 import numpy as np
 
 from odefit.certificates.verification.balls import UNIT, ZERO, arb, arb_poly, around, ball, series
 from odefit.common.arrays import Array, IntArray
+
+MOST_PRODUCTS = 250
+"""Number of products of two monomials from which on a lower degree in the unknowns pays."""
+
+DEGREES = (4, 3, 2)
+"""Degrees in the unknowns, the best one first."""
 
 ORDER = 10
 """Degree of solutions in the time of a step."""
@@ -31,11 +38,12 @@ ACCURACY = 1e-13
 
 
 class Layout:
-    """The monomials in n unknowns up to degree 2, and the products between them."""
+    """The monomials in n unknowns up to a degree, and the products between them."""
 
-    def __init__(self, unknowns: int) -> None:
+    def __init__(self, unknowns: int, degree: int) -> None:
+        self.degree = degree
         self.monomials = [
-            m for d in range(3) for m in combinations_with_replacement(range(unknowns), d)
+            m for d in range(degree + 1) for m in combinations_with_replacement(range(unknowns), d)
         ]
         self.unknowns, self.size = unknowns, len(self.monomials)
         places = {m: i for i, m in enumerate(self.monomials)}
@@ -45,7 +53,7 @@ class Layout:
             (i, j, places[tuple(sorted(a + b))])
             for i, a in enumerate(self.monomials)
             for j, b in enumerate(self.monomials)
-            if len(a) + len(b) <= 2
+            if len(a) + len(b) <= degree
         ]
         self._tables: dict[int, IntArray] = {}
 
@@ -66,8 +74,15 @@ class Layout:
 
 @lru_cache
 def layout(unknowns: int) -> Layout:
-    """Return the layout for a number of unknowns."""
-    return Layout(unknowns)
+    """Return the layout for a number of unknowns.
+
+    Examples
+    --------
+    >>> [layout(n).degree for n in (1, 3, 4, 5, 8)]
+    [4, 4, 3, 2, 2]
+    """
+    fitting = (d for d in DEGREES if comb(2 * unknowns + d, d) <= MOST_PRODUCTS)
+    return Layout(unknowns, next(fitting, DEGREES[-1]) if unknowns else 0)
 
 
 class Jet:
@@ -138,8 +153,8 @@ class Model:
         return self._sizes
 
     def by_degree(self) -> list[arb]:
-        """Return the sums of the sizes of the monomials of degree 0, 1 and 2."""
-        totals = [ZERO, ZERO, ZERO]
+        """Return the sums of the sizes of the monomials of each degree."""
+        totals = [ZERO] * (self.ring.degree + 1)
         for degree, size in zip(self.ring.degrees, self.sizes, strict=True):
             totals[degree] += size
         return totals
@@ -167,10 +182,11 @@ class Model:
             a, b = self.c[i], other.c[j]
             if a.length() and b.length():
                 c[k] = c[k] + a * b
-        a0, a1, a2 = self.by_degree()
-        b0, b1, b2 = other.by_degree()
-        rest = a1 * b2 + a2 * (b1 + b2)
-        rest += (a0 + a1 + a2 + self.rest) * other.rest + self.rest * (b0 + b1 + b2)
+        left, right = self.by_degree(), other.by_degree()
+        # The terms of higher degrees, and what the remainders are multiplied by.
+        rest = self.rest * sum(right, other.rest)
+        for i, size in enumerate(left):
+            rest += size * sum(right[len(left) - i :], other.rest)
         return _trimmed(c, rest.abs_upper(), self.ring)
 
 
@@ -196,6 +212,11 @@ class Models:
     def constant(self, value: arb) -> Model:
         """Return a constant."""
         return self.polynomial([value])
+
+    def ball(self, value: arb) -> Model:
+        """Return a constant whose radius is a remainder."""
+        middle = self.constant(arb(value.mid()))
+        return Model(middle.c, value.rad().abs_upper(), self._ring)
 
     def polynomial(self, powers: Sequence[arb], slope: tuple[int, float] | None = None) -> Model:
         """Return a polynomial in s, with a multiple of one unknown added."""

@@ -4,6 +4,7 @@ A step guesses the solution P as a polynomial in the unknowns and the time, and 
 P' - f(P). The distance of every true solution x from P satisfies |x - P|' <= A |x - P| + |defect|.
 Here A has the largest magnitudes of the Jacobian's entries, with signs on its diagonal. A bound
 that is confirmed by its own consequence holds (a differential inequality after M. Müller, 1926).
+Within it the Jacobian is known, and sharper bounds follow in moving coordinates.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import numpy as np
 from odefit.certificates.verification.balls import (
     UNIT,
     ZERO,
-    Dual,
-    Duals,
+    Balls,
     arb,
     around,
     finite,
     growth,
 )
+from odefit.certificates.verification.deviations import Deviation
 from odefit.certificates.verification.formulas import Formulas
 from odefit.certificates.verification.polynomials import (
     ORDER,
@@ -36,12 +37,18 @@ from odefit.certificates.verification.polynomials import (
 )
 from odefit.common.arrays import Array
 
-TRUNCATION, POINT_TRUNCATION = 1e-9, 1e-14
+TRUNCATION, POINT_TRUNCATION = 1e-9, 1e-12
 """Target size of the last terms of a guess, relative to its state, over boxes and at single points;
 it determines the steps."""
 
-MOST_STEPS = 200
+MOST_STEPS = 2000
 """Number of steps after which a condition is given up."""
+
+RESCALINGS = 3
+"""Number of times that the length of a step is scaled to its last terms."""
+
+LARGEST_TERM = 1e150
+"""Last term of a guess, relative to its state, that is still a finite number in what follows."""
 
 MOST_TRIALS = 6
 """Number of enlargements of an error bound, or of halvings of a step."""
@@ -50,16 +57,21 @@ LARGEST_ERROR = 1e3
 """Error, relative to the largest state, above which the bound is useless."""
 
 
+FLAT = layout(0)
+BALLS, TIMES = Balls(), Models(FLAT)
+"""Number types: balls, and polynomials of the time alone."""
+
+
 class LostError(Exception):
     """The error for a box over which a solution cannot be enclosed."""
 
 
 @dataclass
 class _States:
-    """States at one time: floating-point coefficients, (states, monomials), and error bounds."""
+    """States at one time: floating-point coefficients, (states, monomials), and their distance."""
 
     c: Array
-    rest: list[arb]
+    distance: Deviation
 
 
 class Box:
@@ -115,9 +127,11 @@ class Condition:
                 values = self._known(now, unknowns, box)
                 values["t"] = box.models.constant(arb(segment.begin))
                 new = _rounded(formulas.evaluate(values, box.models), box)
+                rest = now.distance.rest
                 for k, name in enumerate(assigned):
                     place = self._states.index(name)
-                    now.c[place], now.rest[place] = new.c[k], new.rest[k]
+                    now.c[place], rest[place] = new.c[k], new.distance.size[k]
+                now.distance = Deviation.apart(rest)
             flow = _Flow(segment, box, now, self._states)
             while waiting and waiting[0].time <= end:
                 flow.advance(waiting[0].time)
@@ -128,9 +142,9 @@ class Condition:
             now = flow.now
 
     def _known(self, now: _States, unknowns: Mapping[str, Model], box: Box) -> dict[str, Any]:
+        rest = now.distance.rest
         states = {
-            name: box.models.jet(now.c[i][:, None], now.rest[i])
-            for i, name in enumerate(self._states)
+            name: box.models.jet(now.c[i][:, None], rest[i]) for i, name in enumerate(self._states)
         }
         return {**unknowns, **states}
 
@@ -144,6 +158,7 @@ class _Segment:
             (list(a), Formulas([a[name] for name in a], names)) for a in written["set"]
         ]
         self.rates = Formulas([written["ode"][s] for s in states], names)
+        self.slopes = self.rates.slopes(states)
 
 
 class _Measured:
@@ -176,23 +191,25 @@ def _rounded(models: Sequence[Model], box: Box) -> _States:
         if not finite(rest):
             raise LostError
         rests.append(rest.abs_upper())
-    return _States(c, rests)
+    return _States(c, Deviation.apart(rests))
 
 
 class _Flow:
     """The solution of one segment's equations from its beginning."""
 
     def __init__(self, segment: _Segment, box: Box, start: _States, states: Sequence[str]) -> None:
-        self._rates, self._box, self._names = segment.rates, box, states
+        self._rates, self._slopes = segment.rates, segment.slopes
+        self._box, self._names = box, states
         self.now, self._time = start, segment.begin
         self._step = math.inf
         self._steps = 0
         self._jets = segment.rates.constant_parts(box.unknown_jets(), Jets(box.ring, 1))
         self._models = box.unknown_models()
         self._constant = segment.rates.constant_parts(self._models, box.models)
-        self._duals = Duals(len(states))
-        ranges = {n: self._duals.constant(m.range) for n, m in self._models.items()}
-        self._ranges = segment.rates.constant_parts(ranges, self._duals)
+        ranges = {name: model.range for name, model in self._models.items()}
+        self._ranges = self._slopes.constant_parts(ranges, BALLS)
+        flat = {name: TIMES.ball(r) for name, r in ranges.items()}
+        self._flat = self._slopes.constant_parts(flat, TIMES)
 
     def advance(self, end: float) -> None:
         """Go to a later time; raises LostError if the solution cannot be enclosed."""
@@ -213,14 +230,14 @@ class _Flow:
                 if width <= 0:
                     raise LostError
                 scaled = guess * (width / first) ** np.arange(ORDER + 1)
-                bound = self._error(scaled, after)
-                if bound is not None:
+                distance = self._distance(scaled, after)
+                if distance is not None:
                     break
                 size = width / 2
             else:
                 raise LostError
             self._step = 1.5 * width if ratio < 1 else max(4 * width, 2 * first)
-            self._finish(scaled, bound)
+            self.now = _States(scaled.sum(axis=2), distance)
             self._time = after
 
     def _guess(self, width: float) -> Array:
@@ -245,14 +262,20 @@ class _Flow:
 
     def _ratio(self, x: Array) -> float:
         """Return the factor by which a step may be longer than that of a guess."""
-        sizes = np.abs(x).sum(axis=1)
-        scale = np.maximum(sizes[:, :1].max(axis=1), 1e-3 * sizes[:, 0].max()) + 1e-300
-        last = np.maximum(sizes[:, ORDER] / scale, (sizes[:, ORDER - 1] / scale) ** 1.1)
-        worst = float(last.max())
-        return (self._box.truncation / worst) ** (1 / ORDER) if worst > 0 else math.inf
+        sizes, ratio = np.abs(x).sum(axis=1), 1.0
+        for _ in range(RESCALINGS):  # states that begin at zero are measured by what they reach
+            now = sizes * ratio ** np.arange(ORDER + 1)
+            scale = np.maximum(now[:, :2].max(axis=1), 1e-3 * now[:, 0].max()) + 1e-300
+            with np.errstate(over="ignore"):
+                last = np.maximum(now[:, ORDER] / scale, (now[:, ORDER - 1] / scale) ** 1.1)
+            worst = min(float(last.max()), LARGEST_TERM)
+            if worst == 0:
+                return math.inf
+            ratio *= (self._box.truncation / worst) ** (1 / ORDER)
+        return ratio
 
-    def _error(self, x: Array, after: float) -> list[arb] | None:
-        """Return confirmed bounds of the distance from a guess at the end of its step."""
+    def _distance(self, x: Array, after: float) -> Deviation | None:
+        """Return the confirmed distance of solutions from a guess at the end of its step."""
         models, width = self._box.models, arb(after) - arb(self._time)
         states = [models.jet(c, ZERO) for c in x]
         time = models.polynomial([arb(self._time), width])
@@ -266,53 +289,77 @@ class _Flow:
             if not finite(defect):
                 return None
             defects.append(defect)
+        before = self.now.distance.rest
+        confirmed = self._confirmed(states, before, defects, width)
+        if confirmed is None:
+            return None
+        reached, matrix = confirmed
+        jacobian = self._jacobian(states, reached, width)
+        if jacobian is None:
+            return None
+        # The sum of ORDER + 1 floating-point numbers, with a safety factor of two.
+        rounding = (np.abs(x).sum(axis=2) * (ORDER + 2) * 2.0**-52).sum(axis=1)
+        rounded = [arb(float(r) * 1.01).abs_upper() for r in rounding]
+        end = growth(matrix, before, defects)
+        apart = [(z + r).abs_upper() for z, r in zip(end, rounded, strict=True)]
+        turned = self.now.distance.after(jacobian, matrix, defects, rounded)
+        if turned is None or all(a <= b for a, b in zip(apart, turned.rest, strict=True)):
+            return Deviation.apart(apart)
+        return turned
+
+    def _confirmed(
+        self, states: Sequence[Model], before: Sequence[arb], defects: Sequence[arb], width: arb
+    ) -> tuple[list[arb], list[list[arb]]] | None:
+        """Return bounds of the distance from a guess during a step, which imply themselves.
+
+        With them comes the comparison of the states within these bounds.
+        """
         ranges = [state.range for state in states]
         largest = max(float(state.size) for state in states)
-        bound = [2 * (a + b) for a, b in zip(self.now.rest, defects, strict=True)]
+        bound = [2 * (a + b) for a, b in zip(before, defects, strict=True)]
         for _ in range(MOST_TRIALS):
-            reached = [around(r, e) for r, e in zip(ranges, bound, strict=True)]
-            matrix = self._comparison(reached, width)
+            within = [around(r, e) for r, e in zip(ranges, bound, strict=True)]
+            matrix = self._comparison(within, width)
             if matrix is None:
                 return None
             most = [
                 [a.max(ZERO) if i == j else a for j, a in enumerate(row)]
                 for i, row in enumerate(matrix)
             ]
-            top = [z.abs_upper() for z in growth(most, self.now.rest, defects)]
+            top = [z.abs_upper() for z in growth(most, before, defects)]
             if not all(finite(z) and float(z) <= LARGEST_ERROR * largest + 1e-280 for z in top):
                 return None
             if all(z < e or z == 0 for z, e in zip(top, bound, strict=True)):
-                end = growth(matrix, self.now.rest, defects)
-                return [z.abs_upper() for z in end]
+                return bound, matrix
             bound = [(z * 1.5).abs_upper() + arb(1e-300) for z in top]
         return None
 
     def _comparison(self, states: Sequence[arb], width: arb) -> list[list[arb]] | None:
         """Return the matrix A of a step, scaled by its width, with states in these balls."""
-        duals = self._duals
-        known = {
-            n: duals.state(i, s) for i, (n, s) in enumerate(zip(self._names, states, strict=True))
-        }
-        known["t"] = duals.constant(arb(self._time) + width * UNIT)
-        rows: list[list[arb]] = []
-        for i, rate in enumerate(self._rates.evaluate(known, duals, self._ranges)):
-            assert isinstance(rate, Dual)
-            if not all(finite(s) for s in rate.slopes):
-                return None
-            rows.append(
-                [
-                    (s * width).upper() if i == j else (s * width).abs_upper()
-                    for j, s in enumerate(rate.slopes)
-                ]
-            )
-        return rows
-
-    def _finish(self, x: Array, bound: Sequence[arb]) -> None:
-        """Make the end of a step the present states."""
-        c = x.sum(axis=2)
-        # The sum of ORDER + 1 floating-point numbers, with a safety factor of two.
-        rounding = (np.abs(x).sum(axis=2) * (ORDER + 2) * 2.0**-52).sum(axis=1)
-        rest = [
-            (b + arb(float(r) * 1.01)).abs_upper() for b, r in zip(bound, rounding, strict=True)
+        known = {**dict(zip(self._names, states, strict=True)), "t": arb(self._time) + width * UNIT}
+        slopes = [s * width for s in self._slopes.evaluate(known, BALLS, self._ranges)]
+        if not all(map(finite, slopes)):
+            return None
+        n = len(states)
+        return [
+            [
+                s.upper() if i == j else s.abs_upper()
+                for j, s in enumerate(slopes[i * n : i * n + n])
+            ]
+            for i in range(n)
         ]
-        self.now = _States(c, rest)
+
+    def _jacobian(
+        self, states: Sequence[Model], reached: Sequence[arb], width: arb
+    ) -> list[list[Model]] | None:
+        """Return the Jacobians of a step, scaled by its width, as polynomials of the time alone."""
+        known = {
+            name: Model([s.c[0]], sum(s.sizes[1:], e).abs_upper(), FLAT)
+            for name, s, e in zip(self._names, states, reached, strict=True)
+        }
+        known["t"] = TIMES.polynomial([arb(self._time), width])
+        scale, n = TIMES.constant(width), len(states)
+        slopes = [s * scale for s in self._slopes.evaluate(known, TIMES, self._flat)]
+        if not all(finite(s.size) for s in slopes):
+            return None
+        return [slopes[i * n : i * n + n] for i in range(n)]

@@ -155,7 +155,7 @@ class _Checker:
         """Return whether the objective at a point is proved to be at most a number."""
         box = Box(self._symbols, vector.tolist(), vector.tolist())
         residuals, complete = self._residuals(box, None)
-        return complete and bool(bounds(residuals, box.ring).middle <= arb(most))
+        return complete and bool(bounds(residuals, box.ring).upper <= arb(most))
 
     def _residuals(self, box: Box, enough: arb | None) -> tuple[list[Model], bool]:
         """Return residuals over a box, and whether these are all.
@@ -196,21 +196,23 @@ class _Checker:
             known = bounds(residuals, box.ring)
             if known.lower >= needed:
                 continue
-            if complete and known.middle < needed:
-                middle = np.array(box.middle)
-                return Finding.REFUTED, np.stack([middle, middle])
-            halves = _halves(part, known.slopes if complete else None)
+            if complete and known.upper < needed:
+                # Rounding may put the place beside the point that was found, but within the box.
+                place = np.array(box.middle) + np.array(box.radius) * np.array(known.point)
+                place = np.clip(place, part[0], part[1])
+                return Finding.REFUTED, np.stack([place, place])
+            halves = _halves(part, known.bends if complete else None)
             if halves is None:
                 return Finding.UNPROVED, part
             waiting += halves
         return Finding.HOLDS, ends
 
 
-def _halves(part: np.ndarray, slopes: list[float] | None) -> list[np.ndarray] | None:
+def _halves(part: np.ndarray, bends: list[float] | None) -> list[np.ndarray] | None:
     """Divide a box in the direction with the largest effect; None if it is too small."""
     low, high = part
     widths = (high - low) / np.maximum(np.maximum(np.abs(low), np.abs(high)), 1e-300)
-    score = widths if slopes is None else np.array(slopes)
+    score = widths if bends is None else np.array(bends)
     k = int(np.argmax(np.where(widths > 0, score, -1.0)))
     a, b = float(low[k]), float(high[k])
     at = a / 2 + b / 2
