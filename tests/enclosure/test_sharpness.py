@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odefit import Model, Problem
 from odefit.enclosure import Enclosure
 from odefit.enclosure.sharpness import Sharpness
 from odefit.simulation.engines.cut_off import WorkLimit, counting
@@ -49,3 +50,21 @@ def test_all_limits_are_lower_at_a_higher_level() -> None:
     assert (one.degree, other.degree) == (3, 5)
     assert other.accuracy < one.accuracy < Sharpness().accuracy
     assert other.step_norm < one.step_norm < Sharpness().step_norm
+
+
+def test_shorter_steps_of_sharper_enclosures_do_not_run_out_before() -> None:
+    """A level that gives up where the plain one does not would divide such boxes in vain."""
+    times = np.linspace(6.0, 60.0, 10)
+    problem = Problem(
+        Model(ode={"x": "v", "v": "-k*x^3"}),
+        {"t": times, "x": np.zeros(10)},
+        {"k": {"lower": 0.5, "upper": 2.0}},
+        {"x": 1.0, "v": 0.0},
+        noise={"x": {"sd": 0.1}},
+        t0=0.0,
+    )
+    plain = Enclosure(problem)
+    for level in range(3):
+        sharper = plain.sharper(level)
+        assert sharper is not None
+        assert np.isfinite(sharper(*box(np.array([1.0]), 1e-6)).remainder).all()

@@ -147,8 +147,8 @@ class _Condition:
         self.influence = influences(self.measured, condition.size)
         states = problem.model.states
         tolerance = np.full(len(states), sharpness.accuracy * self._smallest_deviation(problem))
-        norm = sharpness.step_norm
-        self._method = StepMethod(self.system, monomials, order, tolerance, norm)
+        steps = sharpness.step_norm, sharpness.step_cost
+        self._method = StepMethod(self.system, monomials, order, tolerance, *steps)
         self.flow = Flow(self._method)
         self.inequalities = DifferentialInequalities(self.system)
         self.events = [

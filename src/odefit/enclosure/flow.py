@@ -89,6 +89,7 @@ class Flow:
                 method, mode, active_constants, part, unknown[active], begin, now[active], h, span
             )
             cost = np.where(step.stability_limited, control.stability_cost[active], 1.0)
+            cost = cost * method.step_cost
             control.tried[active] += np.where(step.unconfirmed, MAX_STEPS / MAX_UNCONFIRMED, cost)
             # Steps of this size would be too many, which is better detected now.
             ahead = control.tried[active] + cost * (end - ends) / (HOPED_GROWTH * h)

@@ -15,12 +15,14 @@ class Sharpness(NamedTuple):
 
     `accuracy` is the avoidable error of a solution by longer steps, relative to the standard
     deviation of a residual, or to a tenth of the range of the data if that is not given. A step is
-    too long if the norm of step times Jacobian exceeds `step_norm`.
+    too long if the norm of step times Jacobian exceeds `step_norm`. It counts as `step_cost` of the
+    steps in which a box has to be enclosed, so that shorter steps do not run out before.
     """
 
     degree: int = 2
     accuracy: float = 1e-5
     step_norm: float = 1.5
+    step_cost: float = 1.0
 
     def raised(self, level: int) -> Sharpness:
         """Return the sharpness some levels higher.
@@ -32,5 +34,8 @@ class Sharpness(NamedTuple):
         (4, 0.75)
         """
         return Sharpness(
-            self.degree + level, self.accuracy / 10.0**level, self.step_norm / (1 + level / 2)
+            self.degree + level,
+            self.accuracy / 10.0**level,
+            self.step_norm / (1 + level / 2),
+            self.step_cost / (1 + level / 2),
         )

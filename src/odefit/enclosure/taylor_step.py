@@ -70,7 +70,7 @@ class StepMethod:
     """The method of a system's steps, with `order` coefficients of Taylor polynomials in time.
 
     `tolerance` is the avoidable error of a whole solution, by state and in its units. A step is too
-    long if the norm of step times Jacobian exceeds `step_norm`.
+    long if the norm of step times Jacobian exceeds `step_norm`, and it counts as `step_cost` steps.
     """
 
     system: System
@@ -78,6 +78,7 @@ class StepMethod:
     order: int
     tolerance: Array
     step_norm: float
+    step_cost: float = 1.0
 
     @cached_property
     def linear_monomials(self) -> Monomials:

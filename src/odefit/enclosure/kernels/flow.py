@@ -135,6 +135,7 @@ def _advance(
                     exact = False
                     limiting[i] = True
             cost = boxes.stability_cost[b] if exact and not step.easy and not nothing else 1.0
+            cost *= equations.step_cost
             tried += MAX_STEPS / MAX_UNCONFIRMED if step.unconfirmed else cost
             # Steps of this size would be too many, which is better detected now.
             ahead = tried + cost * (end - stop) / (HOPED_GROWTH * h)
@@ -252,6 +253,7 @@ class CompiledFlow(Flow):
             mode.dependence,
             method.tolerance,
             method.step_norm,
+            method.step_cost,
             np.array([p for p, _ in input_pieces]).reshape(-1, 4),
             np.array([origin for _, origin in input_pieces]),
         )

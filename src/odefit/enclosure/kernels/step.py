@@ -36,8 +36,8 @@ class Equations(NamedTuple):
     `rates` and `jacobian` are their programs, with `order` and `jacobian_orders` orders in time,
     the second of degree one in the box. `dependence`, shape (n, n), is one where a state depends on
     another; `tolerance`, shape (n,), is the avoidable error of a whole solution, and steps are too
-    long above the `step_norm`. The polynomials of the `inputs`, shape (inputs, 4), have their
-    `origins`, shape (inputs,).
+    long above the `step_norm`; each counts as `step_cost`. The polynomials of the `inputs`, shape
+    (inputs, 4), have their `origins`, shape (inputs,).
     """
 
     rates: Program
@@ -47,6 +47,7 @@ class Equations(NamedTuple):
     dependence: Array
     tolerance: Array
     step_norm: float
+    step_cost: float
     inputs: Array
     origins: Array
 
