@@ -71,14 +71,14 @@ class Deviation:
         except ZeroDivisionError:
             return None
         turned = inverse * end
-        found = []
+        sizes_after = []
         for i in range(n):
             size = ZERO
             for k, z in enumerate(self.size):
                 size += turned[i, k].abs_upper() * z
                 size += inverse[i, k].abs_upper() * (rest[k].abs_upper() + rounding[k])
-            found.append(size.abs_upper())
-        return Deviation(basis, found)
+            sizes_after.append(size.abs_upper())
+        return Deviation(basis, sizes_after)
 
     def _variations(self, jacobian: Sequence[Sequence[Model]]) -> Array:
         """Return the coefficients of W, shape (ORDER + 1, n, n), in floating point."""

@@ -80,18 +80,18 @@ class Formulas:
 
     def slopes(self, names: Sequence[str]) -> Formulas:
         """Return the derivatives of all formulas by these names, row by row."""
-        found = Formulas((), tuple(self._names))
-        found._steps, found._places = list(self._steps), dict(self._places)
-        zero, unit = found._number(0), found._number(1)
+        slopes = Formulas((), tuple(self._names))
+        slopes._steps, slopes._places = list(self._steps), dict(self._places)
+        zero, unit = slopes._number(0), slopes._number(1)
         by_step: list[list[int]] = []
         for place, step in enumerate(self._steps):
             if step.operation == "name":
                 by_step.append([unit if step.name == name else zero for name in names])
             else:
-                by_step.append([found._slope(place, step, k, by_step) for k in range(len(names))])
-        found._results = [slope for place in self._results for slope in by_step[place]]
-        found._prune()
-        return found
+                by_step.append([slopes._slope(place, step, k, by_step) for k in range(len(names))])
+        slopes._results = [slope for place in self._results for slope in by_step[place]]
+        slopes._prune()
+        return slopes
 
     def _slope(self, place: int, step: _Step, k: int, by_step: Sequence[Sequence[int]]) -> int:
         """Add the derivative of an operation by the k-th name, from those of its operands."""
@@ -142,14 +142,14 @@ class Formulas:
         for place in range(len(self._steps) - 1, -1, -1):
             if place in needed:
                 needed.update(self._steps[place].places)
-        kept = {place: number for number, place in enumerate(sorted(needed))}
+        places = {place: number for number, place in enumerate(sorted(needed))}
         self._steps = [
-            replace(step, places=tuple(kept[p] for p in step.places))
+            replace(step, places=tuple(places[p] for p in step.places))
             for place, step in enumerate(self._steps)
-            if place in kept
+            if place in places
         ]
         self._places = {step: number for number, step in enumerate(self._steps)}
-        self._results = [kept[place] for place in self._results]
+        self._results = [places[place] for place in self._results]
 
     def _parsed(self, text: str) -> int:
         try:
