@@ -206,6 +206,36 @@ def test_a_plain_problem_has_no_fold() -> None:
     assert Trouble.BY_PROFILE not in result.uncertainty.trouble.values()
 
 
+def test_a_step_that_reaches_far_beyond_the_interval_tells_of_no_fold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a chaotic circuit a change of 5 % alters residuals thirty times as much as an interval.
+
+    Their second difference is then none of second derivatives, and seemed to be that of a fold.
+    """
+
+    def asked(*_: Any, **__: Any) -> None:
+        raise AssertionError("asked for profiles")
+
+    times = np.linspace(0.0, 20.0, 101)
+    model = odefit.Model(ode={"x": "a*(y - x^3 - c*x)", "y": "x - y + z", "z": "-b*y"})
+    wide = dict.fromkeys("xyz", (-5.0, 5.0))
+    rates = {"a": (5.0, 20.0), "b": (8.0, 30.0), "c": (-1.0, 1.0)}
+    truth = {"a": 10.0, "b": 16.0, "c": -0.143, "x": 0.2, "y": 0.1, "z": -0.1}
+
+    def problem(data: dict[str, Array]) -> odefit.Problem:
+        return odefit.Problem(model, {"t": times, **data}, parameters=rates, initial=wide)
+
+    empty = problem({name: np.zeros(len(times)) for name in "xyz"})
+    exact = odefit.simulate(empty, empty.vector(truth), times).states
+    rng = np.random.default_rng(3)
+    measured = {name: exact[name] + 0.02 * rng.standard_normal(len(times)) for name in "xyz"}
+    monkeypatch.setattr("odefit.assessment.folds.profile_all", asked)
+    result = odefit.fit(problem(measured), odefit.SingleShooting(), start=truth)
+    assert result.failed_stages == ()
+    assert result.parameters["ci_low"].notna().all()
+
+
 @pytest.mark.slow
 def test_unknowns_with_an_interval_by_profile_are_not_called_hardly_determined() -> None:
     start = {"ka": 0.3, "ke": 0.25, "V": 0.5}

@@ -37,6 +37,17 @@ SMALL = 0.5
 STEP = 0.05
 """Largest relative change of an unknown in the differences that give second derivatives."""
 
+FINER = 0.25
+"""Step of further differences, relative to that of the ones before."""
+
+SETTLED = 0.5
+"""Smallest curvature by finer differences, relative to that of the ones before, for which those had
+converged. Where outputs are sensitive, as over many periods, a step reaches far beyond the
+interval, and higher derivatives dominate."""
+
+MOST_FINER = 4
+"""Largest number of finer differences."""
+
 FARTHEST = 3.0
 """Largest relative change of an unknown for which second derivatives are trusted."""
 
@@ -173,23 +184,29 @@ def _folds(
     for k, direction in zip(small, directions, strict=True):
         relative = direction / _natural(vector, sizes)
         step = STEP / np.abs(relative).max()
-        both = [_change(forward, vector, evaluation, h * direction) for h in (step, -step)]
-        if both[0] is None or both[1] is None:
-            continue
         # The data tell nothing of which residuals go with which lost direction.
         others = u[:, np.arange(len(s)) != k if known[k] else known]
-        bent = (both[0] + both[1]) / step**2
-        bent -= others @ (others.T @ bent)
-        curvature = float(np.linalg.norm(bent))
+        bent = _bent(forward, vector, evaluation, step * direction, others)
+        if bent is None:
+            continue
+        bent = bent / step**2
         farthest = FARTHEST / np.abs(relative).max()
-        if s[k] * farthest + 0.5 * curvature * farthest**2 < reach:
+        if s[k] * farthest + 0.5 * float(np.linalg.norm(bent)) * farthest**2 < reach:
             flat.append(_Line(relative))
-        if not curvature > 0:
+        for _ in range(MOST_FINER):
+            if not _is_near(s[k], float(np.linalg.norm(bent)), reach, farthest):
+                break
+            step *= FINER
+            finer = _bent(forward, vector, evaluation, step * direction, others)
+            if finer is None:
+                break
+            before, bent = bent, finer / step**2
+            if np.linalg.norm(bent) >= SETTLED * np.linalg.norm(before):
+                break
+        curvature = float(np.linalg.norm(bent))
+        if not _is_near(s[k], curvature, reach, farthest):
             continue
-        distance = math.sqrt(2.0 * reach / curvature)
         barrier = s[k] ** 2 / (2.0 * curvature)
-        if barrier > NEAR * reach or distance > farthest:
-            continue
         if barrier > MERGED * reach:
             # At the mirror solution, on one of the sides, first and second order cancel.
             away = -2.0 * s[k] * math.copysign(1.0, float(u[:, k] @ bent)) / curvature
@@ -199,6 +216,26 @@ def _folds(
                 continue
         folds.append(_Line(relative))
     return folds, flat
+
+
+def _is_near(value: float, curvature: float, reach: float, farthest: float) -> bool:
+    """Return whether a fold with a singular value and a curvature is as near as intervals reach."""
+    return (
+        curvature > 0
+        and value**2 / (2.0 * curvature) <= NEAR * reach
+        and math.sqrt(2.0 * reach / curvature) <= farthest
+    )
+
+
+def _bent(
+    forward: ForwardMap, vector: Array, evaluation: Evaluation, move: Array, others: Array
+) -> Array | None:
+    """Return the second difference of the residuals that `others` (columns) cannot follow."""
+    both = [_change(forward, vector, evaluation, side * move) for side in (1.0, -1.0)]
+    if both[0] is None or both[1] is None:
+        return None
+    bent = both[0] + both[1]
+    return np.asarray(bent - others @ (others.T @ bent))
 
 
 def _natural(vector: Array, sizes: Array) -> Array:
