@@ -256,6 +256,42 @@ def test_two_subjects_tell_the_common_volume_and_then_each_its_rates(
     assert sizes == [5, 2]
 
 
+NOISES = [
+    {"sd": "estimate"},
+    {"sd": "estimate", "transform": "log"},
+    {"sd": "estimate", "lower_limit": 0.2},
+    {"sd": "estimate", "correlation": "ou"},
+    {"distribution": "laplace", "sd": "estimate"},
+    {"sd": "s"},
+    {"sd": "s + 0.1*c"},
+]
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+def test_an_estimated_noise_does_not_keep_solutions_of_subjects_from_being_counted(
+    noise: dict[str, Any],
+) -> None:
+    """Of a part for which the unknown of the noise has no effect, it keeps a positive value."""
+    times = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 12.0])
+    subjects = [
+        Experiment(f"s{k}", {"t": times, "c": 5 * np.exp(-0.1 * (k + 2) * times)}, t0=0.0)
+        for k in range(3)
+    ]
+    own = {"lower": 0.01, "upper": 10.0, "per_experiment": True}
+    unknown: dict[str, Any] = {"ka": (0.01, 10.0), "k": own}
+    if "s" in str(noise["sd"]).split():
+        unknown["s"] = {"lower": 0.0}
+    given = Problem(
+        Model(ode={"g": "-ka*g", "x": "ka*g - k*x"}, observables={"c": "x"}),
+        parameters=unknown,
+        initial={"g": 10.0, "x": 0.0},
+        noise={"c": noise},
+        experiments=subjects,
+    )
+    values = {"ka": 1.0, "k[s0]": 0.2, "k[s1]": 0.3, "k[s2]": 0.4}
+    assert found(given, [values.get(key, 0.5) for key in given.keys]).possible == 1
+
+
 def test_shared_unknowns_with_two_solutions_are_counted_for_all_experiments() -> None:
     """The common rates may be exchanged, although each experiment has a size of its own."""
     data = {"t": TIMES, "y": np.ones(len(TIMES))}

@@ -242,7 +242,11 @@ def _is_same(one: Unknown, other: Unknown, names: set[str]) -> bool:
 
 
 def _any_value(unknown: Unknown) -> float:
-    """Return a value for an unknown without effect."""
+    """Return a value for an unknown without effect on values, positive if possible.
+
+    It may be the size of the noise.
+    """
     p = unknown.parameter
     values = (p.guess, 0.5 * (p.lower + p.upper), p.lower, p.upper, 1.0)
-    return next(float(v) for v in values if v is not None and math.isfinite(v))
+    finite = [float(v) for v in values if v is not None and math.isfinite(v)]
+    return next((v for v in finite if v > 0 and p.lower <= v <= p.upper), finite[0])
