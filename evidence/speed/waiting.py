@@ -63,6 +63,8 @@ OPTIONS = (
 
 
 def tasks(problems: Sequence[str], repeats: int, against: str, limit: float) -> list[Task]:
+    if against and not (Path(against) / "odefit").is_dir():
+        raise ValueError(f"against={against}: there is no odefit in this folder; name its src")
     chosen = [name for name in PROBLEMS if not problems or name in problems]
     return tasks_of("problem", chosen, repeats=repeats, against=against, limit=limit)
 

@@ -35,6 +35,77 @@ def test_the_command_prints_a_design_and_writes_files(
     assert table.read_text(encoding="utf-8").splitlines()[0] == "run,experiment,observable,t,count"
 
 
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A problem whose times are days from a date."""
+    folder = tmp_path_factory.mktemp("dated")
+    days = [f"2021-05-{day:02}" for day in range(3, 30, 3)]
+    rows = [f"{day},{10 * 0.8**k:.3f}" for k, day in enumerate(days)]
+    (folder / "data.csv").write_text("\n".join(["t,y", *rows, ""]), encoding="utf-8")
+    problem = folder / "problem.toml"
+    problem.write_text(
+        """format = 1
+[ode]
+y = "-k*y"
+[parameters]
+k = { lower = 0.0, upper = 2.0 }
+[initial]
+y = { lower = 0.0, upper = 50.0 }
+[noise]
+y = { sd = 0.1 }
+[[experiment]]
+t0 = 2021-05-01
+data = "data.csv"
+""",
+        encoding="utf-8",
+    )
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        ("2021-05-09:2021-05-30", {"2021-05-09", "2021-05-19"}),
+        ("2021-05-09:2021-05-30:8", {"2021-05-09", "2021-05-18"}),
+        ("2021-05-09,2021-05-16,2021-05-23", {"2021-05-09", "2021-05-16"}),
+        ("y=2021-05-09 12:00:2021-05-30 12:00:22", {"2021-05-09 12:00", "2021-05-19 12:00"}),
+        ("8:29", {"2021-05-09", "2021-05-19"}),
+    ],
+)
+def test_windows_and_lists_of_times_are_dates(
+    times: str, found: set[str], dated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A date was read as a difference of numbers, 2021 - 5 - 9 = 2007, without a word."""
+    values = ["--set", "k=0.1", "y=12", "--count", "2"]
+    target = dated.with_suffix(".json")
+    assert main(["design", str(dated), *values, "--times", times, "--json", str(target)]) == 0
+    measured = json.loads(target.read_text(encoding="utf-8"))["measurements"]
+    assert {m["date"][: len(max(found, key=len))] for m in measured} == found
+    assert f"Measuring y at {measured[0]['date']}" in capsys.readouterr().out
+
+
+def test_dates_are_refused_where_times_are_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = tmp_path / "problem.toml"
+    save(box_lucas(), problem)
+    given = ["design", str(problem), "--set", "k1=0.7", "k2=0.2"]
+    for more in (
+        ["--times", "2021-05-09:2021-05-30"],
+        ["--times", "2021-05-09:2021-05-30:4"],
+        ["--vary", "a=0:1@2021-05-09,2021-05-12"],
+    ):
+        assert main([*given, *more]) == 2
+        assert "is a date, but the times of experiment" in capsys.readouterr().err
+    for more in (
+        ["--set", "k1=2021-05-09"],
+        ["--sd", "y=2021-05-09"],
+        ["--vary", "a=2021-05-09:5"],
+    ):
+        assert main([*given, *more]) == 2
+        assert "expected" in capsys.readouterr().err
+
+
 def test_wrong_use_has_the_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     problem = tmp_path / "problem.toml"
     save(box_lucas(), problem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from odefit.cli.unknowns import add_fix, with_unknowns
 from odefit.common.errors import InputError
 from odefit.common.option_checks import natural_in
 from odefit.expressions.expressions import number_in
+from odefit.problem.inputs.dates import moment
 
 if TYPE_CHECKING:
     from odefit.problem.problem import Problem
@@ -68,8 +70,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser,
         "--times",
         "FROM:TO[:COUNT]",
-        "the window of the times, or COUNT times in it, or a list such as 1,2,5; for one "
-        "observable as NAME=FROM:TO (default: the span of the data)",
+        "the window of the times, or COUNT times in it, or a list such as 1,2,5, also as dates; "
+        "for one observable as NAME=FROM:TO (default: the span of the data)",
     )
     parser.add_argument(
         "--count",
@@ -224,23 +226,39 @@ def _times(texts: Sequence[str]) -> Any:
 def _range(text: str, place: str) -> Any:
     """Return the pair given as FROM:TO, or the list given as FROM:TO:COUNT or 1,2,5."""
     expected = f"{place}: expected FROM:TO, FROM:TO:COUNT or a list such as 1,2,5"
+    listed = [_time_in(part) for part in text.split(",")]
+    if None not in listed:
+        return listed
+    if (pair := _pair(text)) is not None:
+        return pair
+    ends, _, number = text.rpartition(":")
+    pair, count = _pair(ends), natural_in(number)
+    if pair is None or count is None:
+        raise InputError(expected)
+    if not 2 <= count <= MOST_TIMES:
+        raise InputError(f"{place}: expected 2 to {MOST_TIMES} times, got {count}")
+    low, high = pair
+    if not low < high:
+        raise InputError(expected)
+    step = (high - low) / (count - 1)
+    return [*(low + step * k for k in range(count - 1)), high]
+
+
+def _pair(text: str) -> tuple[Any, Any] | None:
+    """Return the two numbers or the two dates around a colon; times of day have colons, too."""
     parts = text.split(":")
-    if len(parts) == 3:
-        low, high = (number_in(p) for p in parts[:2])
-        count = natural_in(parts[2])
-        if low is None or high is None or not low < high or count is None:
-            raise InputError(expected)
-        if not 2 <= count <= MOST_TIMES:
-            raise InputError(f"{place}: expected 2 to {MOST_TIMES} times, got {count}")
-        step = (high - low) / (count - 1)
-        return [*(low + step * k for k in range(count - 1)), high]
-    if len(parts) > 3:
-        raise InputError(expected)
-    numbers = [number_in(p) for p in (parts if len(parts) == 2 else text.split(","))]
-    values = [v for v in numbers if v is not None]
-    if len(values) < len(numbers):
-        raise InputError(expected)
-    return tuple(values) if len(parts) == 2 else values
+    for i in range(1, len(parts)):
+        ends = [_time_in(":".join(half)) for half in (parts[:i], parts[i:])]
+        if None not in ends and isinstance(ends[0], datetime.datetime) == isinstance(
+            ends[1], datetime.datetime
+        ):
+            return ends[0], ends[1]
+    return None
+
+
+def _time_in(text: str) -> float | datetime.datetime | None:
+    """Return the date or the number in a text; None for any other."""
+    return moment(text) or number_in(text)
 
 
 def _varied(text: str) -> tuple[str, Any]:

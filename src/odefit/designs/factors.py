@@ -12,6 +12,7 @@ import numpy as np
 
 from odefit.common.errors import InputError, did_you_mean, shown
 from odefit.designs.parts import Run
+from odefit.problem.calendars import dates_as_times
 from odefit.problem.condition import Condition
 from odefit.problem.experiment import Event, Experiment, Input
 from odefit.problem.problem import Problem
@@ -52,8 +53,13 @@ class Factor:
         return tuple(f"{self.name}@{t:g}" for t in self.at) or (self.name,)
 
 
-def factors_of(problem: Problem, vary: Mapping[str, Any]) -> tuple[Factor, ...]:
-    """Return the factors that a user wants to vary; raises InputError for mistakes."""
+def factors_of(
+    problem: Problem, vary: Mapping[str, Any], experiments: Sequence[str]
+) -> tuple[Factor, ...]:
+    """Return the factors that a user wants to vary in some experiments.
+
+    Raises InputError for mistakes.
+    """
     model = problem.given
     known = [*model.states, *model.constants, *model.inputs]
     factors = []
@@ -64,7 +70,11 @@ def factors_of(problem: Problem, vary: Mapping[str, Any]) -> tuple[Factor, ...]:
                 f"{place}: there is no state, constant or input '{name}'"
                 f"{did_you_mean(str(name), known)}"
             )
-        factor = _factor(name, description, place)
+        described = description
+        if isinstance(description, Mapping) and "at" in description:
+            at = dates_as_times(description["at"], problem, experiments)
+            described = {**description, "at": at}
+        factor = _factor(name, described, place)
         if name in model.inputs and not factor.at:
             factor = replace(factor, at=(min(c.t0 for c in problem.conditions),))
         factors.append(factor)

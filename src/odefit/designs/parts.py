@@ -79,12 +79,15 @@ class Measurement:
         The time.
     count
         The number of replicates.
+    date
+        The date of the time by ISO 8601; empty if the data have no dates.
     """
 
     run: int
     observables: tuple[str, ...]
     time: float
     count: int = 1
+    date: str = ""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from odefit.designs.factors import Factor, factors_of
 from odefit.designs.observables import with_observables
 from odefit.designs.parts import Criterion
 from odefit.designs.quantities import Quantities
+from odefit.problem.calendars import dates_as_times
 from odefit.problem.problem import Problem
 
 SCALES = ("relative", "natural")
@@ -87,7 +88,7 @@ def request_of(
     places = tuple(dict.fromkeys(asked or every))
     groups = (names,) if together else tuple((name,) for name in names)
     windows = _windows(problem, places, groups, times)
-    factors = factors_of(problem, vary or {})
+    factors = factors_of(problem, vary or {}, places)
     quantities = Quantities((), (), False) if chosen.of_models else Quantities.of(problem, targets)
     prices, run_cost = _costs(groups, costs or {})
     if count is None and budget is None:
@@ -191,8 +192,9 @@ def window_of(problem: Problem, experiments: Sequence[str], asked: Any) -> Windo
                 "times: give a window, such as --times 0:20: there are no data to take one from"
             )
         return Window(low, high)
+    numbers = dates_as_times(asked, problem, experiments)
     try:
-        values: Array = np.atleast_1d(np.asarray(asked, dtype=float))
+        values: Array = np.atleast_1d(np.asarray(numbers, dtype=float))
     except (TypeError, ValueError):
         raise InputError(f"{expected}, got {shown(asked)}") from None
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
@@ -40,6 +41,8 @@ __all__ = [
     "parse_condition",
 ]
 
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\Z")
+
 
 def parse(text: str) -> Expression:
     """Parse `text` by the whitelist grammar.
@@ -58,11 +61,16 @@ def parse(text: str) -> Expression:
 
 
 def number_in(text: str) -> float | None:
-    """Return the number in `text`, or the value of an expression without names such as ``1/6``."""
+    """Return the number in `text`, or the value of an expression without names such as ``1/6``.
+
+    A date such as ``2024-01-31`` is no difference, but no number at all.
+    """
     try:
         return float(text)
     except ValueError:
         pass
+    if _DATE.match(text.strip()):
+        return None
     try:
         return parse(text).constant
     except ExpressionError:

@@ -86,6 +86,22 @@ def as_times(times: Any, problem: Problem, condition: Condition) -> Array:
     return np.array([_counted(v, d, calendar) for v, d in zip(listed, dates, strict=True)])
 
 
+def dates_as_times(times: Any, problem: Problem, experiments: Sequence[str]) -> Any:
+    """Return times of several experiments as numbers if dates are among them, else as they are.
+
+    Raises InputError if the numbers differ, as the dates of experiments have different origins.
+    """
+    if not any(map(moment, _listed(times))):
+        return times
+    first, *others = [as_times(times, problem, problem.condition(name)) for name in experiments]
+    if any(not np.array_equal(first, other) for other in others):
+        raise InputError(
+            "times: the experiments count from dates of their own; give numbers, which count from "
+            "each"
+        )
+    return first
+
+
 def _listed(times: Any) -> Sequence[Any]:
     single = isinstance(times, (str, datetime.date)) or not hasattr(times, "__len__")
     return [times] if single else list(times)

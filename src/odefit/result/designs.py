@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError, one_of, shown
 from odefit.common.option_checks import check_time_limit, whole
 from odefit.designs.knowledge import Knowledge
-from odefit.designs.parts import Criterion, DesignData, Region
+from odefit.designs.parts import Criterion, DesignData, Measurement, Region
+from odefit.problem.calendars import calendar_of
 from odefit.problem.habits import not_a_problem
 from odefit.problem.problem import Problem
 from odefit.result.result import Result
@@ -53,7 +55,8 @@ class Design(DesignData):
         """The measurements as a table, one row each.
 
         Its columns are ``run``, ``experiment``, a column for each setting that varies,
-        ``observable``, ``t`` and ``count``, the number of replicates.
+        ``observable``, ``t``, ``date`` if the data have dates, and ``count``, the number of
+        replicates.
         """
         from odefit.reporting.designs.text import measurement_table
 
@@ -171,7 +174,7 @@ def design(
         ones such as ``"total = x1 + x2"``; None for the observables of the problem.
     times
         A window ``(from, to)`` as a tuple, a list of possible times, or a mapping of these by
-        observable; None for the span of the data.
+        observable; None for the span of the data. They are dates as well, if the data have some.
     count
         The number of measurements; by default as many as there are quantities.
     criterion
@@ -289,7 +292,7 @@ def design(
     region, vectors = _region(over, known_result, vector, samples, seed, time_limit, jobs)
     known = _knowledge(known_result, vectors, vector, region, counts)
     if against is None:
-        return Design(**vars(plan(request, known)))
+        return Design(**vars(_dated(plan(request, known), problem)))
     if region is not Region.ESTIMATE or of is not None:
         raise InputError("against: two models are compared at their estimates; leave out over, of")
     from odefit.designs.discrimination.planning import plan_discrimination
@@ -298,7 +301,21 @@ def design(
     also = other_result is not None if existing is None else bool(existing)
     of_other = _knowledge(other_result, at[None], at, region, also)
     measurements = plan_discrimination(request, known, other, of_other, observables, vary, noise)
-    return Design(**vars(measurements))
+    return Design(**vars(_dated(measurements, problem)))
+
+
+def _dated(design: DesignData, problem: Problem) -> DesignData:
+    """Return the design with the dates of its measurements, to the minute, where data have some."""
+
+    def dated(m: Measurement) -> Measurement:
+        calendar = calendar_of(problem, problem.condition(design.runs[m.run].experiment))
+        date = None if calendar is None else calendar.date(m.time)
+        if date is None:
+            return m
+        nearest = date + datetime.timedelta(seconds=30)  # the rest of the minute is cut off
+        return replace(m, date=nearest.isoformat(" ", "minutes").removesuffix(" 00:00"))
+
+    return replace(design, measurements=tuple(map(dated, design.measurements)))
 
 
 def _knowledge(

@@ -64,7 +64,7 @@ def plan_discrimination(
     other, _ = with_observables(
         other, list(request.observables) if observables is None else observables, noise
     )
-    factors = factors_of(other, vary or {})
+    factors = factors_of(other, vary or {}, request.experiments)
     if not factors_alike(request.factors, factors):
         raise InputError("vary: the two models do not have the same settings")
     rivals = Rivals(

@@ -182,13 +182,15 @@ def measurement_table(design: DesignData) -> pd.DataFrame:
             **design.runs[m.run].settings,
             "observable": name,
             "t": m.time,
+            "date": m.date,
             "count": m.count,
         }
         for m in design.measurements
         for name in m.observables
     ]
     columns = ["run", "experiment", *(design.runs[0].settings if design.runs else ())]
-    return pd.DataFrame(rows, columns=[*columns, "observable", "t", "count"])
+    date = ["date"] if any(m.date for m in design.measurements) else []
+    return pd.DataFrame(rows, columns=[*columns, "observable", "t", *date, "count"])
 
 
 def interval_table(design: DesignData) -> pd.DataFrame:
@@ -269,7 +271,8 @@ def design_mapping(design: DesignData) -> dict[str, Any]:
 
 
 def _measurement(m: Measurement) -> dict[str, Any]:
-    return {"run": m.run, "observables": list(m.observables), "t": m.time, "count": m.count}
+    date = {"date": m.date} if m.date else {}
+    return {"run": m.run, "observables": list(m.observables), "t": m.time, **date, "count": m.count}
 
 
 # Parts of sentences -----------------------------------------------------------------------------
@@ -277,15 +280,17 @@ def _measurement(m: Measurement) -> dict[str, Any]:
 
 def _measuring(design: DesignData) -> str:
     """Return the measurements in words: observables and times, run by run."""
-    unit = f" {design.time_unit}" if design.time_unit else ""
-    before = "" if design.time_unit else "t = "
+    dated = any(m.date for m in design.measurements)
+    unit = f" {design.time_unit}" if design.time_unit and not dated else ""
+    before = "" if design.time_unit or dated else "t = "
     parts = []
     for k, run in enumerate(design.runs):
         by_observables: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         for m in design.measurements:
             if m.run == k:
                 often = TIMES_IN_WORDS.get(m.count, f" {m.count} times")
-                by_observables.setdefault(m.observables, []).append((significant(m.time, 3), often))
+                time = m.date or significant(m.time, 3)
+                by_observables.setdefault(m.observables, []).append((time, often))
         texts = []
         for names, times in by_observables.items():
             repeated = any(often for _, often in times)
@@ -353,7 +358,8 @@ def _rows(design: DesignData) -> list[tuple[str, ...]]:
         settings = ", ".join(f"{k} = {significant(v, 4)}" for k, v in run.settings.items())
         where = f"{run.experiment}: {settings}" if settings else run.experiment
         names = ", ".join(m.observables)
-        rows.append((names, f"{significant(m.time, 5)}{unit}", str(m.count), where))
+        time = m.date or f"{significant(m.time, 5)}{unit}"
+        rows.append((names, time, str(m.count), where))
     return rows
 
 
