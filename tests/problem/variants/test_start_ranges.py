@@ -61,6 +61,21 @@ def test_an_unknown_linear_in_an_exponent_is_uniform_from_zero(
     assert first_values(problem)[own] == pytest.approx(0.5 * high)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e4])
+@pytest.mark.parametrize(
+    "noise", [{"transform": "log"}, {"transform": "log10"}, {"distribution": "log-normal"}]
+)
+def test_the_spread_of_logarithms_has_no_unit(noise: dict[str, str], unit: float) -> None:
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": [0.0, 10.0, 20.0], "x": [600 * unit, 400 * unit, 300 * unit]},
+        {"k": {}},
+        {"x": 600.0 * unit},
+        noise={"x": {"sd": "estimate", **noise}},
+    )
+    assert ranges(problem)[problem.keys.index("x_sd")] == Range(1e-3, 1.0, True)
+
+
 def test_a_rate_in_an_exponent_with_the_time_stays_logarithmic() -> None:
     problem = Problem(
         Model(ode={"x": "-k*exp(-d*t)*x"}),

@@ -230,6 +230,8 @@ class _Ranges:
         for noise in noises.values():
             if noise.law.spread_range is not None:
                 return Range(*noise.law.spread_range, True)
+        if any(noise.transform is not None for noise in noises.values()):
+            return Range(1e-3, 1.0, True)  # of logarithms, which have no unit
         size = max((self.sizes.get(o, 0.0) for o in noises), default=0.0) or self.size
         return Range(1e-3 * size, size, True)
 
