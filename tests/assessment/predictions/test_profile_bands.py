@@ -51,6 +51,41 @@ def test_profile_bands_hold_for_strongly_nonlinear_models() -> None:
     assert profiled.confidence[:, 0] == pytest.approx([1.0, 1.0])  # the initial value is known
 
 
+def test_prediction_bands_join_curve_and_noise_in_logarithms_where_the_noise_is_in_them() -> None:
+    """Logarithms of an exponential decay are a straight line, whose band is known."""
+    times, logs = np.array([0.0, 1.0, 2.0, 3.0]), np.array([1.2, -0.1, -0.2, -2.0])
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": np.exp(logs)},
+        {"k": {"lower": -5.0, "upper": 20.0, "guess": 1.0}},
+        {"x": {"lower": 0.01, "upper": 100.0, "guess": 3.0, "scale": "log10"}},
+        noise={"x": {"sd": 0.5, "distribution": "log-normal"}},
+    )
+    at = np.array([0.5, 4.0])
+    _, (profiled,) = both(problem, at)
+    slope, intercept = np.polyfit(times, logs, 1)
+    centre = times - times.mean()
+    error = 0.5 * np.sqrt(0.25 + (at - times.mean()) ** 2 / (centre @ centre))
+    reach = 1.959964 * np.hypot(error, 0.5)
+    exact = np.exp(intercept + slope * at + np.array([[-1.0], [1.0]]) * reach)
+    assert profiled.prediction == pytest.approx(exact, rel=2e-3)
+
+
+def test_prediction_bands_of_counts_are_not_negative() -> None:
+    times = np.arange(8.0)
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": [21.0, 12.0, 9.0, 3.0, 2.0, 0.0, 1.0, 0.0]},
+        {"k": {"lower": 0.0, "upper": 5.0, "guess": 0.5}},
+        {"x": {"lower": 0.1, "upper": 100.0, "guess": 20.0}},
+        noise={"x": {"distribution": "negative-binomial", "dispersion": 0.1}},
+    )
+    (linear,), (profiled,) = both(problem, np.linspace(0.0, 12.0, 5))
+    assert (linear.prediction[0] >= 0).all()
+    assert profiled.prediction[0].tolist()[-1] == 0.0
+    assert (profiled.prediction[0] >= 0).all()
+
+
 def test_a_value_that_is_always_zero_has_no_width() -> None:
     problem = Problem(
         Model(ode={"x": "-k*x", "z": "k*z"}, observables={"y": "x"}),

@@ -214,6 +214,26 @@ class LinearBands:
             )
         return bands
 
+    def prediction_about(self, band: Band, confidence: Array) -> Array:
+        """Return the ends of a prediction band for other ends of its confidence band, shape (2, k).
+
+        The distances of the curve and of its measurements are joined as squares, on the scale of
+        the noise. No measurement is below the least one of its distribution.
+        """
+        values, outwards = band.values, np.array([[-1.0], [1.0]])
+        if not band.observable or self._base(band.name) is None:
+            ends = values + outwards * np.hypot(confidence - values, band.scatter)
+        else:
+            with np.errstate(all="ignore"):
+                of_curve, of_noise = (
+                    np.log(np.maximum(part / values, 0.0))
+                    for part in (confidence, values + outwards * band.scatter)
+                )
+                ends = values * np.exp(outwards * np.hypot(of_curve, of_noise))
+            ends = np.where(values > 0, ends, np.nan)
+        least = self._forward.problem.noise.get(band.name, Noise()).law.least
+        return np.maximum(ends, least) if band.observable and math.isfinite(least) else ends
+
     def interval(self, value: float, gradient: Array, level: float) -> Interval:
         """Return the interval of a number whose derivatives by the unknowns have shape (n,)."""
         output = Dual(np.array([value]), dict(enumerate(gradient)))

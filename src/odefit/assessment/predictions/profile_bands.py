@@ -128,11 +128,10 @@ class ProfileBands:
         confidence = _widened(linear, ends - linear.values[chosen], chosen)
         confidence[0] = np.fmin(confidence[0], inner[0])
         confidence[1] = np.fmax(confidence[1], inner[1])
-        reach = np.hypot(confidence - linear.values, linear.scatter)
         return replace(
             linear,
             confidence=confidence,
-            prediction=linear.values + np.array([[-1.0], [1.0]]) * reach,
+            prediction=self._linear.prediction_about(linear, confidence),
             unfinished=int(unsettled.sum()),
             lacking=(NoBand.NOT_COMPUTED,) if np.isnan(confidence).any() else (),
             errorless=() if np.isinf(ends).any() else linear.lacking,
