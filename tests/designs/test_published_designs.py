@@ -184,7 +184,7 @@ def test_the_reactor_of_pyomo_doe_is_heated_as_well_or_better() -> None:
     found = odefit.design(problem, values, vary=vary, **asked)
     theirs = Run("cold", {"CA": 5.0, **{f"T@{t:g}": 300.0 for t in times[:-1]}, "T@0": 570.0})
     vector = problem.vector(values)
-    information = InformationMap(problem, names, factors_of(problem, vary))
+    information = InformationMap(problem, names, factors_of(problem, vary, ["cold"]))
     rows = np.concatenate([
         information.existing(vector, measurements=True),
         information.of([theirs], [times], vector)[0].rows.reshape(-1, len(vector)),

@@ -135,3 +135,43 @@ def test_equations_and_simulations_are_shown_as_text_and_table() -> None:
     found = odefit.simulate(PROBLEM, {"k": 0.5})
     assert repr(found).splitlines()[:2] == ["Simulation at 3 times:", "     t         x"]
     assert "<table" in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"d": "0.8*b"}, "d: expected a number, got '0.8*b'; a formula of other names belongs in"),
+        ({"d": {"fixed": "0.8*b"}}, "d.fixed: expected a number, got '0.8*b'; a formula of other"),
+        ({"d": {"guess": "b/2"}}, "d.guess: expected a number, got 'b/2'; a formula of other"),
+        ({"d": {"expr": "0.8*b"}}, "d.expr: unknown field; write the formula in [definitions]"),
+        ({"d": {"formula": "0.8*b"}}, "d.formula: unknown field; write the formula in"),
+    ],
+)
+def test_a_formula_in_place_of_a_number_leads_to_definitions(
+    change: dict[str, Any], words: str
+) -> None:
+    rates: dict[str, Any] = {"b": (0.0, 5.0), "d": (0.0, 5.0)}
+    with pytest.raises(InputError) as error:
+        odefit.Problem(odefit.Model(ode={"x": "b - d*x"}), DATA, rates | change, {"x": 1.0})
+    assert words in str(error.value)
+
+
+def test_a_parameter_of_a_function_may_be_a_definition() -> None:
+    def growth(t: float, z: Any, b: float, d: float) -> list[Any]:
+        return [b - d * z[0]]
+
+    model = odefit.Model.from_function(growth, states=["x"], definitions={"d": "0.8*b"})
+    problem = odefit.Problem(model, DATA, {"b": (0.0, 5.0)}, {"x": 1.0})
+    assert problem.keys == ("b",)
+    exact = 1.25 - 0.25 * np.exp(-0.8 * 2.0 * 3.0)
+    assert odefit.simulate(problem, {"b": 2.0}, np.array([3.0])).states["x"] == pytest.approx(
+        [exact], rel=1e-7
+    )
+
+
+def test_numbers_in_place_of_unknowns_are_told_to_be_fixed() -> None:
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "b - d*x"}), DATA, {"b": 1.0, "d": 0.5}, {"x": 1.0}
+    )
+    with pytest.raises(InputError, match=r"a number alone is a fixed value, and \{ guess = 0.5 \}"):
+        odefit.fit(problem)

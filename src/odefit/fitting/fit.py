@@ -205,7 +205,8 @@ def check_fit(
         raise not_a_problem("fit", problem)
     if not problem.unknowns:
         raise InputError(
-            "there is nothing to estimate: every parameter and initial value is fixed or known"
+            "there is nothing to estimate: every parameter and initial value is fixed or known; a "
+            "number alone is a fixed value, and { guess = 0.5 } or bounds let it vary"
         )
     if problem.size + len(problem.priors) < len(problem.unknowns):
         raise InputError(

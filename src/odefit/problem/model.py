@@ -186,14 +186,14 @@ class Model:
         parameters: Sequence[str] = (),
         observables: Mapping[str, Expression | str | float] | None = None,
         *,
+        definitions: Mapping[str, str | float] | None = None,
         time_first: bool | None = None,
     ) -> Model:
         """Return the equations that a Python function computes.
 
-        The function is called once with expressions in place of numbers, which operators and
-        functions of NumPy handle, and then with numbers, to check that both agree. It is not called
-        later. A branch on a state, a parameter or the time is refused, with its line; use
-        ``np.where(condition, a, b)`` instead.
+        It is called once with expressions in place of numbers, which operators and functions of
+        NumPy handle, and with numbers, to check that both agree. A branch on a state, a parameter
+        or the time is refused, with its line; use ``np.where(condition, a, b)`` instead.
 
         Parameters
         ----------
@@ -202,12 +202,11 @@ class Model:
             with the states first as for ``odeint``. It returns one right-hand side for each state,
             as a list, an array or a dict. ``p`` can be indexed by numbers and by names.
         states, parameters
-            Names, in the order of the function's arguments; by default those of its arguments,
-            ``f(t, A, B, k1, k2)``, or of the variables into which it unpacks them, ``A, B = x``.
-        observables
-            As for a model.
+            Names; by default those of its arguments, ``f(t, A, B, k1)``, or of ``A, B = x`` in it.
+        observables, definitions
+            As for a model. A parameter with a definition is no unknown: ``{"d": "0.8*b"}``.
         time_first
-            Whether the time is the first argument; by default the name ``t`` decides.
+            Whether the time comes first; by default the name ``t`` decides.
 
         Raises
         ------
@@ -229,8 +228,9 @@ class Model:
 
             function, states, parameters = with_own_names(function, states, parameters)
         of_states, of_parameters = _distinct(states or (), parameters)
-        equations = traced_equations(function, of_states, of_parameters, time_first)
-        return cls(ode=equations, observables=observables)
+        ode: Any = traced_equations(function, of_states, of_parameters, time_first)
+        ode = {k: str(v) for k, v in ode.items()} if definitions else ode
+        return cls(ode, observables, definitions=definitions)
 
     @classmethod
     def from_sympy(cls, equations: Any, observables: Any = None, algebraic: Any = None) -> Model:

@@ -75,6 +75,10 @@ MEANT_FIELDS: Mapping[str, str] = {
     **dict.fromkeys(("bounds", "range", "limits"), "lower and upper"),
     **dict.fromkeys(("log", "log10", "transform"), 'scale = "log10"'),
     **dict.fromkeys(("units",), "unit"),
+    **dict.fromkeys(
+        ("expr", "expression", "formula", "equation"),
+        "the formula in [definitions] (definitions=) under this name, and no parameter",
+    ),
     **dict.fromkeys(("sd", "mean", "priors", "distribution"), "prior = { mean = ..., sd = ... }"),
 }
 """Names that other programs use for fields of a parameter, with the names here."""

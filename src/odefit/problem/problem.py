@@ -360,8 +360,9 @@ class Problem:
         """Return the problem with some quantities fixed, freed, or given other bounds or guesses.
 
         A key is the name of a parameter, of a state (for its initial value) or of a noise parameter
-        (such as ``"y_sd"``). With several experiments, ``"name[experiment]"`` means one of them,
-        and the name alone means all. Priors and everything else stay unchanged.
+        (such as ``"y_sd"``), which may be fixed or freed alone. With several experiments,
+        ``"name[experiment]"`` means one of them, and the name alone means all. Priors and
+        everything else stay unchanged.
 
         Parameters
         ----------

@@ -232,7 +232,8 @@ class LinearBands:
                 ends = values * np.exp(outwards * np.hypot(of_curve, of_noise))
             ends = np.where(values > 0, ends, np.nan)
         least = self._forward.problem.noise.get(band.name, Noise()).law.least
-        return np.maximum(ends, least) if band.observable and math.isfinite(least) else ends
+        bounded = band.observable and math.isfinite(least)
+        return np.asarray(np.maximum(ends, least) if bounded else ends)
 
     def interval(self, value: float, gradient: Array, level: float) -> Interval:
         """Return the interval of a number whose derivatives by the unknowns have shape (n,)."""

@@ -209,7 +209,8 @@ class _Revision:
         if target.observable is not None:
             self.issues.error(
                 place,
-                f"'{target.key}' belongs to the noise and is positive; to give it {place}, declare "
+                f"'{target.key}' belongs to the noise and is positive; to give it "
+                f"{'a guess' if place == 'guess' else place}, declare "
                 f"a parameter and write its name in [noise]: "
                 f'{target.noise_field} = "{NOISE_PARAMETERS[target.noise_field]}"',
             )

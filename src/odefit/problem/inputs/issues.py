@@ -173,10 +173,17 @@ def _number_in(value: Any) -> str:
         return "; in place of a date write the time since t = 0, in the unit of time"
     if isinstance(value, str):
         try:
-            known = as_expression(value).constant
+            formula = as_expression(value)
+            known = formula.constant
         except (ExpressionError, TypeError, ValueError, OverflowError):
-            known = None
-        return f"; write {known:.15g}" if known is not None else ""
+            return ""
+        if known is not None:
+            return f"; write {known:.15g}"
+        if not value.strip().isidentifier():
+            return (
+                "; a formula of other names belongs in [definitions] (definitions=), under its name"
+            )
+        return ""
     if isinstance(value, Mapping) and len(value) == 1:
         (inner,) = value.values()
         if isinstance(inner, (int, float)) and not isinstance(inner, bool):
