@@ -30,6 +30,13 @@ SLACK = 2e-3
 STALLED = 0.05
 """Predicted decrease of the cost, in variances of the residuals, at which no refit may end."""
 
+PATIENCE, SLOW = 20, 10.0
+"""Number of evaluations in which a refit must gain, and that gain as a multiple of the smallest.
+Along a bent valley each step promises more than it gains, and would be followed for long."""
+
+LEFT = 50.0
+"""Predicted decrease, as a multiple of the smallest gain, at which a slow refit may end."""
+
 ASTRAY = 8.0
 """Rise of the cost, in variances of the residuals, above which a prediction is compared with the
 previous point."""
@@ -161,8 +168,12 @@ class Common:
         upper: Array,
         gain: float,
         sensible: float = math.inf,
+        beside: float = -math.inf,
     ) -> tuple[Model, Array] | str:
-        """Return the minimum from the first start, or from a better one if the first is astray."""
+        """Return the minimum from the first start, or from a better one if the first is astray.
+
+        Where the start costs at most `beside`, no shorter step makes a refit converge.
+        """
         known: dict[bytes, Model | None] = {}
 
         def once(u: Array) -> Model | None:
@@ -184,19 +195,33 @@ class Common:
         step = (
             starts[0] - starts[-1] if len(starts) > 1 and (starts[0] != starts[-1]).any() else None
         )
-        minimum = minimise(once, best, lower, upper, _tolerances(gain), first_step=step)
+        tolerances = self._tolerances(gain)
+        minimum = minimise(once, best, lower, upper, tolerances, first_step=step)
         self.minimisations += math.isfinite(gain)
         model = minimum.evaluation
         if not isinstance(model, Model):
             return self._failure or minimum.message
-        if not minimum.converged:
-            return f"a refit did not converge: {minimum.message}"
+        left = 0.0 if minimum.converged else math.inf
         if math.isfinite(gain):
             left = promised_decrease(model.residuals, model.jacobian, minimum.vector, lower, upper)
-            if left > STALLED * self._sd**2:
-                # No step is short enough to gain the predicted decrease: the end would be wrong.
-                return "a refit stalled before its optimum"
+        if not minimum.converged and left > tolerances.promised:
+            reason = f"a refit did not converge: {minimum.message}"
+            return Final(reason) if lowest <= beside else reason
+        if left > STALLED * self._sd**2:
+            # No step is short enough to gain the predicted decrease: the end would be wrong.
+            return "a refit stalled before its optimum"
         return model, minimum.vector
+
+    def _tolerances(self, gain: float) -> Tolerances:
+        return Tolerances(
+            cost=1e-13,
+            step=1e-10,
+            evaluations=MAX_EVALUATIONS,
+            patience=PATIENCE,
+            least=gain,
+            stall=SLOW * gain,
+            promised=min(STALLED * self._sd**2, LEFT * gain),
+        )
 
     def _effects(self, model: Model) -> Array:
         """Return the values over their standard errors, including unknowns at bounds."""
@@ -214,16 +239,6 @@ def values_over_errors(jacobian: Array, vector: Array, sd: float) -> Array:
     s = np.maximum(s, RANK_TOLERANCE * s.max())
     errors = np.sqrt(np.sum((vt / s[:, None]) ** 2, axis=0)) / norms
     return np.asarray(1.0 / (errors * sd))
-
-
-def _tolerances(gain: float) -> Tolerances:
-    return Tolerances(
-        cost=1e-13,
-        step=1e-10,
-        evaluations=MAX_EVALUATIONS,
-        patience=MAX_EVALUATIONS + 1,
-        least=gain,
-    )
 
 
 def unbound(x: Array, gradient: Array, low: Array, high: Array) -> BoolArray:

@@ -10,6 +10,7 @@ import numpy as np
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.assessment.profiles.families import (
     ASTRAY,
+    STALLED,
     Common,
     Model,
     Point,
@@ -63,8 +64,8 @@ class HeldUnknown(Common):
         here = near[-1]
         coordinates = Coordinates.of(self._problem, here.vector, here.effects)
         starts = [self._predicted(near, at, coordinates), coordinates.of_vector(here.vector)]
-        sensible = here.cost + ASTRAY * self._sd**2
-        outcome = self._solve(at, starts, coordinates, here.choice, gain, sensible)
+        sensible, beside = (here.cost + part * self._sd**2 for part in (ASTRAY, STALLED))
+        outcome = self._solve(at, starts, coordinates, here.choice, gain, sensible, beside)
         if isinstance(outcome, str) and math.isfinite(gain):
             # If the others cannot follow at once, the unknown is pulled instead of held.
             pulled = self._pulled(here)
@@ -135,6 +136,7 @@ class HeldUnknown(Common):
         choice: EngineChoice,
         gain: float,
         sensible: float = math.inf,
+        beside: float = -math.inf,
     ) -> Point | str:
         self._choice = choice
         others = self._others
@@ -143,7 +145,8 @@ class HeldUnknown(Common):
         def evaluate(u: Array) -> Model | None:
             return self._model(at, u, starts[-1], coordinates)
 
-        outcome = self._minimised(evaluate, [u[others] for u in starts], low, high, gain, sensible)
+        own = [u[others] for u in starts]
+        outcome = self._minimised(evaluate, own, low, high, gain, sensible, beside)
         if isinstance(outcome, str):
             return outcome
         model, u = outcome

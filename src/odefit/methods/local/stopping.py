@@ -38,6 +38,10 @@ class Tolerances:
     # Absolute decrease of the cost that is too small for another step. Costs that can pass through
     # zero, such as log-likelihoods, need one; :data:`STALL_GAIN` then replaces the one per cent.
     least: float = 0.0
+    # another decrease than that within `patience`, and the decrease that the model may still
+    # promise if the search ends for want of it
+    stall: float | None = None
+    promised: float = math.inf
     # whether residuals cannot become small, such as those in units of an estimated noise
     noisy: bool = False
 
@@ -68,6 +72,8 @@ class Milestone:
         if count - self._count < self._tolerances.patience:
             return False
         least_gain = STALL_GAIN if self._tolerances.least else 0.01 * self._cost
+        if self._tolerances.stall is not None:
+            least_gain = self._tolerances.stall
         if self._cost - cost < least_gain:
             return True
         self._count, self._cost = count, cost

@@ -166,7 +166,8 @@ def minimise(
                 return end(f"stopped after {count} evaluations", converged=False)
             if stop():
                 return end("the search was stopped", converged=False)
-            if milestone.stalled(count, current.cost):
+            hardly = milestone.stalled(count, current.cost)
+            if hardly and not model.promises(tolerances.promised):
                 return end("further steps hardly improve the fit", converged=False)
             hessian = current.jacobian.T @ current.jacobian + second.matrix
             full = SecondOrderModel(gradient, hessian, region)
