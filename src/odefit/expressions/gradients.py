@@ -211,7 +211,10 @@ def _pieces(x: list[Any]) -> list[Any]:
 
 
 def _is_finite(value: Any) -> bool:
-    return math.isfinite(value) if isinstance(value, float) else bool(np.isfinite(value).all())
+    if isinstance(value, float):
+        return math.isfinite(value)
+    # A finite square shows that all are finite, in a fraction of the time.
+    return math.isfinite(np.vdot(value, value)) or bool(np.isfinite(value).all())
 
 
 def _product_that_keeps_zero(adjoint: Any, factor: Any) -> Any:

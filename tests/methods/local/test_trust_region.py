@@ -535,3 +535,12 @@ def test_the_path_of_the_search_does_not_depend_on_units(unit: float, start: flo
     assert found.vector / [unit, 1 / unit] == pytest.approx(plain.vector, rel=1e-6)
     assert found.vector / [unit, 1 / unit] == pytest.approx([2.0, 0.7], rel=0.1)
     assert found.evaluations == plain.evaluations
+
+
+@pytest.mark.parametrize(("promised", "ends"), [(math.inf, True), (1e-3, False)])
+def test_slow_searches_end_only_if_their_model_promises_little(promised: float, ends: bool) -> None:
+    tolerances = Tolerances(patience=3, least=1e-9, stall=5.0, promised=promised)
+    start, wide = np.array([-1.2, 1.0]), np.full(2, math.inf)
+    found = minimise(squares(rosenbrock), start, -wide, wide, tolerances)
+    assert ("hardly" in found.message) == ends
+    assert found.converged != ends

@@ -32,6 +32,7 @@ class StackedTrajectories:
     trajectories: Sequence[Trajectory]
     states: Array
     sensitivities: Array
+    _states: dict[tuple[bytes, int], Array] = field(default_factory=dict)
     _others: dict[tuple[str, int | str], tuple[Array, Array]] = field(default_factory=dict)
 
     @classmethod
@@ -41,6 +42,13 @@ class StackedTrajectories:
             return cls(trajectories, trajectories[0].states, trajectories[0].sensitivities)
         states = np.concatenate([t.states for t in trajectories])
         return cls(trajectories, states, np.concatenate([t.sensitivities for t in trajectories]))
+
+    def state(self, rows: ObservedRows, number: int) -> Array:
+        """Return a state at some rows, which groups of measurements often have in common."""
+        key = rows.key, number
+        if key not in self._states:
+            self._states[key] = self.states[rows.rows, number]
+        return self._states[key]
 
     def algebraic(self, number: int) -> tuple[Array, Array]:
         """Return an algebraic variable and its sensitivities, shapes (k,) and (k, m)."""
@@ -172,7 +180,7 @@ class ObservedRows:
         unknowns: int,
     ) -> None:
         self.field = field
-        self.rows = rows
+        self.rows, self.key = rows, rows.tobytes()
         self.columns = np.array(columns, dtype=np.intp)
         self.states = {name: i for i, name in enumerate(field.states)}
         self.algebraic = {name: i for i, name in enumerate(field.algebraic)}
@@ -278,7 +286,7 @@ class RowValues:
             if name in rows.known:
                 self._values[name] = rows.known[name]
             elif name in rows.states:
-                self._values[name] = stack.states[rows.rows, rows.states[name]]
+                self._values[name] = stack.state(rows, rows.states[name])
             elif name in rows.algebraic:
                 self._values[name] = stack.algebraic(rows.algebraic[name])[0][rows.rows]
             elif name in rows.switched:

@@ -333,6 +333,10 @@ class ResidualArrays:
         known = [known_spreads(b.noise, b.series) for b in blocks]
         if known[0] is not None:
             spread = np.concatenate([s for s in known if s is not None])
+        elif isinstance(noise.spread, Expression) and (
+            one := _unknown_named(noise.spread, conditions, switched)
+        ):
+            spread = one[0]
         elif isinstance(noise.spread, Expression):
             within = sorted(n for n in noise.spread.names if n in observables)
             gradients = {n: rows.gradient(observables[n]) for n in within}
@@ -355,6 +359,18 @@ class ResidualArrays:
             _indices(sd_rows) if sd_rows else None,
             density_of(noise, [b.series for b in blocks]),
         )
+
+
+def _unknown_named(
+    spread: Expression, conditions: Sequence[Condition], switched: frozenset[str]
+) -> list[int]:
+    """Return the unknown whose name alone is the spread, if it is the same in all conditions."""
+    name = spread.name
+    if name is None or name in switched or name not in conditions[0].scalars:
+        return []
+    bounds = {c.scalars[name] for c in conditions}
+    numbers_of_unknowns = [b for b in bounds if not isinstance(b, float | Expression)]
+    return numbers_of_unknowns if len(bounds) == 1 else []
 
 
 def _rows(series: Series, parts: Iterator[SeriesRows]) -> IntArray:
