@@ -145,8 +145,8 @@ class HeldUnknown(Common):
         def evaluate(u: Array) -> Model | None:
             return self._model(at, u, starts[-1], coordinates)
 
-        own = [u[others] for u in starts]
-        outcome = self._minimised(evaluate, own, low, high, gain, sensible, beside)
+        parts = [u[others] for u in starts]
+        outcome = self._minimised(evaluate, parts, low, high, gain, sensible, beside)
         if isinstance(outcome, str):
             return outcome
         model, u = outcome
