@@ -173,3 +173,50 @@ def test_a_table_fits_a_terminal_of_eighty_columns(
         printed = capsys.readouterr().out
         assert all(len(line) <= int(columns) for line in printed.split("\n\n")[0].splitlines())
     assert "no room for" in printed
+
+
+def test_a_table_may_have_the_layout_of_the_fitted_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`time`, `columns` and `by` of the problem file hold for new tables, from a saved result."""
+    values = [4.0 * np.exp(-0.6 * TIMES), 3.0 * np.exp(-0.6 * TIMES)]
+    rows = [
+        f"{run},{t},{v + 0.02 * np.cos(9 * t)}"
+        for run, column in zip("ab", values, strict=True)
+        for t, v in zip(TIMES, column, strict=True)
+    ]
+    text = "\n".join(["Run,time_s,c (mg/L)", *rows]) + "\n"
+    (tmp_path / "old.csv").write_text(text)
+    (tmp_path / "new.csv").write_text(text)
+    file = tmp_path / "p.toml"
+    file.write_text(
+        """
+format = 1
+[ode]
+c = "-k*c"
+[observables]
+C = "c"
+[parameters]
+k = { guess = 0.6 }
+[initial]
+c = { guess = 4.0, per_experiment = true }
+[noise]
+C = { sd = 0.02 }
+[[experiment]]
+data = "old.csv"
+time = "time_s"
+by = "Run"
+columns = { C = "c (mg/L)" }
+"""
+    )
+    saved = tmp_path / "fit.json"
+    assert main(["fit", str(file), "--json", str(saved), "--method", "single-shooting"]) == 0
+    capsys.readouterr()
+    out = tmp_path / "v.json"
+    assert main(["validate", str(saved), str(tmp_path / "new.csv"), "--json", str(out)]) == 0
+    series = json.loads(out.read_text())["series"]
+    assert [s["experiment"] for s in series] == ["Run a (new)", "Run b (new)"]
+    scenario = tmp_path / "s.toml"
+    scenario.write_text('data = "one.csv"\n')
+    (tmp_path / "one.csv").write_text("time_s,c (mg/L)\n1,2.2\n2,1.2\n")
+    assert main(["validate", str(saved), str(scenario)]) == 0

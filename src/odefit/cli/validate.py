@@ -113,9 +113,10 @@ def run(options: argparse.Namespace) -> int:
     runs = _runs(result, options.data)
     free = options.free_initial
     try:
-        validation = result.validate(
-            runs, free_initial=free if free else free is not None, level=options.level
-        )
+        with progress_line("comparing with new measurements ..."):
+            validation = result.validate(
+                runs, free_initial=free if free else free is not None, level=options.level
+            )
     except RuntimeError as error:
         raise InputError(str(error)) from error
     write_and_show(

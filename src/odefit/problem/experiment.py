@@ -147,6 +147,9 @@ class Experiment:
         The date of t = 0, a text such as ``"2024-01-31"`` or a Python date; with `by`, one for each
         subject. Dates count from it, and figures need it to show dates. By default `t0` if that is
         a date, otherwise the first date of the data, which the problem then stores.
+    layout
+        The original `time`, `by` and `columns`, which a problem stores: new tables of the same
+        layout are read by them.
     """
 
     name: str
@@ -163,6 +166,7 @@ class Experiment:
     observable: str | Mapping[str, str] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     origin: str | datetime.date | Mapping[str, Any] | None = None
+    layout: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def long(self) -> bool:

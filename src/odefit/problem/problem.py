@@ -14,6 +14,7 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, closest, counted, did_you_mean, shown
 from odefit.expressions.expressions import TIME
+from odefit.problem.building.layout import layout_of
 from odefit.problem.building.preparation import Definition, as_initial, experiment_place, prepared
 from odefit.problem.building.resolution import resolve
 from odefit.problem.building.revision import revised
@@ -178,6 +179,7 @@ class Problem:
             if isinstance(e, Experiment):
                 place = experiment_place(e.name)
                 numbered, note = without_dates(e, time_unit, place, issue_list)
+                numbered = replace(numbered, layout=layout_of(e))
                 runs.append(notation.experiment(numbered, place, issue_list))
                 self.notes += (note,) if note else ()
                 if numbered.origin is not None:

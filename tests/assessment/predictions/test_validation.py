@@ -10,7 +10,12 @@ import pytest
 
 import odefit
 from odefit import Experiment, InputError, Model, Problem, Result, Scenario, SingleShooting
-from odefit.assessment.predictions.validation import Undecided, Verdict, runs_probability
+from odefit.assessment.predictions.validation import (
+    Undecided,
+    Verdict,
+    _probability,
+    runs_probability,
+)
 
 K, B, SD = 0.5, 2.0, 0.1
 TIMES = np.linspace(0.5, 8.0, 10)
@@ -257,3 +262,59 @@ def test_the_absence_of_a_verdict_has_a_reason(
     assert found.undecided is reason
     assert (found.verdict is Verdict.UNKNOWN) == (reason is not None)
     assert words in found.sentence
+
+
+def test_thousands_of_measurements_take_no_square_matrix(result: Result) -> None:
+    """The probability is that of the dense covariance, without its memory."""
+    import tracemalloc
+
+    times = np.linspace(0.0, 8.0, 4001)
+    random = np.random.default_rng(3)
+    values = exact(times, 1.5) + SD * random.standard_normal(len(times))
+    new = {"t": times, "u": np.full(len(times), 1.5), "x": values}
+    tracemalloc.start()
+    try:
+        found = result.validate(new, one_step=False)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 4001**2 * 8 / 2
+    assert found.count == 4001
+    assert found.verdict is Verdict.AS_WELL
+
+
+def test_the_probability_is_that_of_the_whole_covariance() -> None:
+    from scipy.stats import chi2, f
+
+    random = np.random.default_rng(5)
+    factor, residuals = random.standard_normal((30, 3)), random.standard_normal(30)
+    square = residuals @ np.linalg.solve(np.eye(30) + factor @ factor.T, residuals)
+    found = _probability(factor, residuals, 30, math.inf)
+    assert found == pytest.approx(chi2.sf(square, 30), rel=1e-10)
+    found = _probability(factor, residuals, 30, 12.0)
+    assert found == pytest.approx(f.sf(square / 30, 30, 12.0), rel=1e-10)
+    assert math.isnan(_probability(np.full((30, 3), np.nan), residuals, 30, math.inf))
+
+
+def test_tables_of_the_original_layout_are_read() -> None:
+    """A new table may have the names of columns that the fitted one had."""
+    import pandas as pd
+
+    random = np.random.default_rng(1)
+    names = {"t": "time_s", "u": "voltage", "x": "speed"}
+    tables = [pd.DataFrame(table(random, u)).rename(columns=names) for u in (1.0, 2.0)]
+    problem = Problem(
+        Model(ode={"x": "b*u - k*x"}, inputs={"u": "constant"}),
+        tables[0],
+        {"b": {"guess": B}, "k": {"guess": K}},
+        {"x": 0.0},
+        noise={"x": {"sd": SD}},
+        time="time_s",
+        columns={"u": "voltage", "x": "speed"},
+    )
+    fit = odefit.fit(problem, SingleShooting(), jobs=1)
+    ours = fit.validate(tables[1].rename(columns={v: k for k, v in names.items()}))
+    laid_out = fit.validate(tables[1])
+    assert laid_out.probability == ours.probability
+    run = Experiment("b", tables[1], time="time_s", columns={"u": "voltage", "x": "speed"})
+    assert fit.validate(run).probability == ours.probability

@@ -251,17 +251,21 @@ class LinearBands:
             known.at_bounds,
         )
 
-    def covariance_of(self, gradients: Array) -> Array:
-        """Return the covariance of numbers whose derivatives by the unknowns have shape (k, n).
+    def factor_of(self, gradients: Array) -> Array:
+        """Return F, shape (k, m), for numbers whose derivatives by the unknowns have shape (k, n).
 
-        It is NaN where the data do not determine one of them.
+        Their covariance is F F^T, of which no k by k matrix is made; k may be large, m is not. It
+        is NaN where the data do not determine one of them.
         """
         none = np.zeros(len(gradients))
         lost, _ = self._lost(gradients, gradients / self._norms, none)
+        root = np.full_like(self._covariance, np.nan)
+        if np.isfinite(self._covariance).all():
+            values, vectors = np.linalg.eigh(self._covariance)
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
         directions = gradients / self._norms @ self._directions.T
-        uncertain = gradients @ self._smoothness.T
-        covariance = directions @ self._covariance @ directions.T + uncertain @ uncertain.T
-        return np.full_like(covariance, np.nan) if lost.any() else covariance
+        factor = np.hstack([directions @ root, gradients @ self._smoothness.T])
+        return np.full_like(factor, np.nan) if lost.any() else factor
 
     def _base(self, name: str) -> float | None:
         """Return the natural logarithm of the base of the scale of a band; None without one.

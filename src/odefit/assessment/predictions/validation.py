@@ -30,7 +30,7 @@ from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
 from odefit.problem.variants.scenario import Scenario, as_scenario
-from odefit.problem.variants.scenario_problem import with_scenarios
+from odefit.problem.variants.scenario_problem import named_apart, with_scenarios
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.simulations import residuals_by
 
@@ -164,7 +164,7 @@ def validated(
     predictions one step ahead beside the free run. Raises InputError for unusable arguments, and if
     the model cannot be integrated.
     """
-    scenarios = _named_apart(problem, [as_scenario(run) for run in runs])
+    scenarios = named_apart(problem, [as_scenario(run) for run in runs])
     measured = _measured(problem, scenarios)
     freed: dict[str, float] = {}
     states = problem.model.states
@@ -259,10 +259,10 @@ def _compared(
     elif not forward.gaussian:
         undecided = Undecided.NOT_NORMAL
     else:
-        covariance = np.eye(len(every)) + bands.covariance_of(np.concatenate(slopes))
-        probability = _probability(covariance, every, degrees, deviance.degrees)
+        factor = bands.factor_of(np.concatenate(slopes))
+        probability = _probability(factor, every, degrees, deviance.degrees)
         if not math.isfinite(probability):
-            known_errors = np.isfinite(covariance).all()
+            known_errors = np.isfinite(factor).all()
             undecided = Undecided.NO_FREEDOM if known_errors else Undecided.UNDETERMINED
     verdict = Verdict.WORSE if probability < SIGNIFICANT else Verdict.AS_WELL
     if undecided is not None:
@@ -300,13 +300,20 @@ def _unit(forward: ForwardMap, deviance: Deviance) -> float:
     return 1.0
 
 
-def _probability(covariance: Array, residuals: Array, count: int, degrees: float) -> float:
-    """Return the probability of residuals as large as these, shape (n,), with this covariance."""
+def _probability(factor: Array, residuals: Array, count: int, degrees: float) -> float:
+    """Return the probability of residuals as large as these, shape (n,).
+
+    Their covariance is I + F F^T with the `factor` F, shape (n, m). The sum of squares with its
+    inverse is the minimum of |r - F z|^2 + |z|^2, which takes no matrix of n by n.
+    """
     from scipy.special import chdtrc, fdtrc
 
-    if not np.isfinite(covariance).all():
+    if not np.isfinite(factor).all():
         return math.nan
-    square = float(residuals @ np.linalg.solve(covariance, residuals))
+    rows = np.vstack([factor, np.eye(factor.shape[1])])
+    errors = np.concatenate([residuals, np.zeros(factor.shape[1])])
+    moved, *_ = np.linalg.lstsq(rows, errors, rcond=None)
+    square = float(np.sum((errors - rows @ moved) ** 2))
     if math.isfinite(degrees):
         return float(fdtrc(count, degrees, square / count)) if degrees > 0 else math.nan
     return float(chdtrc(count, square))
@@ -376,20 +383,6 @@ def runs_probability(residuals: Array) -> float:
     mean = 1.0 + 2.0 * up * down / count
     variance = (mean - 1.0) * (mean - 2.0) / (count - 1)
     return float(2.0 * ndtr(-abs(runs - mean) / math.sqrt(variance))) if variance > 0 else math.nan
-
-
-def _named_apart(problem: Problem, scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """Return scenarios with names that no experiment of the fit has."""
-    taken = {c.name for c in problem.conditions}
-    renamed = []
-    for scenario in scenarios:
-        name = scenario.name
-        while name in taken:
-            name += " (new)"
-        like = scenario.name if scenario.like is None and scenario.name in taken else scenario.like
-        taken.add(name)
-        renamed.append(replace(scenario, name=name, like=like))
-    return renamed
 
 
 def _measured(problem: Problem, scenarios: Sequence[Scenario]) -> Problem:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from odefit.common.errors import closest, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.columns import used_columns
+from odefit.problem.building.layout import read_layout
 from odefit.problem.building.preparation import experiment_place
 from odefit.problem.experiment import UNREADABLE, Cycle, Event, Experiment, data_place
 from odefit.problem.inputs.file_access import NamedFiles, refuse_controls
@@ -47,7 +48,7 @@ SECTION_NAMES = (
 TEXT_KEYS = ("name", "description", "time_unit")
 EXPERIMENT_KEYS = (
     "name", "data", "time", "by", "observable", "columns", "doses",
-    "t0", "origin", "initial", "constants", "steady_state", "event",
+    "t0", "origin", "initial", "constants", "steady_state", "event", "layout",
 )  # fmt: skip
 EVENT_KEYS = (
     "time", "times", "every", "until", "when", "initially", "delay", "priority", "persistent",
@@ -259,6 +260,11 @@ def _experiment(
             known.get("observable"), f"{place} observable", issues
         ),
         columns=columns,
+        layout=read_layout(
+            table_of(known.get("layout"), f"{place} layout", issues) or {},
+            f"{place} layout",
+            issues,
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from odefit.common.arrays import Array
 from odefit.common.errors import InputError, one_of
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.columns import used_columns
+from odefit.problem.building.layout import laid_out, names_by_column
 from odefit.problem.building.preparation import ScenarioName, experiment_place
 from odefit.problem.dosing.dose_records import ROLES
 from odefit.problem.dosing.subjects import DOSING, IDENTIFIERS
@@ -27,7 +28,7 @@ from odefit.problem.toml.files import parsed_toml
 from odefit.problem.toml.parts import known_keys, list_of_tables, table_of, text_of
 from odefit.problem.toml.reading import data_of, events_of, steady_state_of
 from odefit.problem.variants.scenario import Scenario
-from odefit.problem.variants.scenario_problem import named_condition, with_scenarios
+from odefit.problem.variants.scenario_problem import named_apart, named_condition, with_scenarios
 
 KEYS = (
     "format", "name", "like", "initial", "constants", "covariates", "inputs", "data", "time",
@@ -79,7 +80,8 @@ def _read(source: str, problem: Problem, within: Path | None, issues: Issues) ->
     """Return the scenarios of a file; mistakes go to `issues`."""
     file, _ = split_name(source)
     if Path(file).suffix.lower() in TABLES or is_workbook(Path(file)):
-        return _of_table(Path(source), source, Path(file).stem, problem, issues)
+        runs = _of_table(Path(source), source, Path(file).stem, problem, issues)
+        return named_apart(problem, runs)
     text = read_text(Path(source), source, issues, MAX_PROBLEM_SIZE)
     issues.raise_errors()
     raw = parsed_toml(text or "", source)
@@ -122,12 +124,13 @@ def _of_mapping(
         if dosing is not None:
             issues.error(f"{place} dosing", "doses also says how records act; keep one of the two")
         doses, dosing = None, doses
-    time = text_of(known.get("time", TIME), f"{place} time", issues) or TIME
-    columns = table_of(known.get("columns"), f"{place} columns", issues) or {}
+    time = text_of(known.get("time"), f"{place} time", issues)
+    columns = table_of(known.get("columns"), f"{place} columns", issues)
     data: Any = None
     label = source
     if known.get("data") is not None:
-        data, label = _data(known["data"], name, time, columns, problem, files, source, issues)
+        layout = _layout(problem, known.get("like"), time, columns)
+        data, label = _data(known["data"], name, layout, problem, files, source, issues)
     events = None
     if "event" in known:
         tables = list_of_tables(known["event"], f"{place} event", issues) or []
@@ -150,51 +153,69 @@ def _of_mapping(
     )
 
 
+def _layout(
+    problem: Problem, like: Any, time: str | None, columns: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Return the layout of a table: what the scenario says, else that of the one it modifies."""
+    alike = next((e for e in problem.experiments if e.name == like), problem.experiments[0])
+    layout = dict(alike.layout)
+    if time is not None:
+        layout["time"] = time
+    if columns is not None:
+        layout["columns"] = columns
+    return layout
+
+
 def _data(
     value: Any,
     name: str,
-    time: str,
-    columns: Mapping[str, str],
+    layout: Mapping[str, Any],
     problem: Problem,
     files: NamedFiles,
     source: str,
     issues: Issues,
 ) -> tuple[Any, str]:
     """Return the table that a scenario names or contains, and its name in messages."""
-    used = used_columns(problem.given) | {time}
-    column_keys = {column: key for key, column in columns.items()}
-    columns_used = used | set(column_keys)
+    used = used_columns(problem.given)
     if isinstance(value, str):
         file, sheet = split_name(value)
         path = files.path(file, f'scenario "{name}" data', issues)
         if path is None:
             return None, value
         path = path if sheet is None else path.with_name(f"{path.name}#{sheet}")
-        data: Any = _columns(path, value, columns_used, time, issues)
-    else:
-        data, _ = data_of(value, ScenarioName(name), columns_used, time, files, issues, False)
-    if not data:
-        return None, source
-    renamed = {column_keys.get(column, column): cells for column, cells in data.items()}
-    if time in renamed and time != TIME:
-        renamed = {TIME if column == time else column: v for column, v in renamed.items()}
-    return _like_cells(data, renamed), value if isinstance(value, str) else source
+        cells = read_cells(path, value, issues)
+        if cells is None or any(column.upper() in DOSING for column in cells):
+            return (None if cells is None else _renamed(cells, layout)), value
+        return _read_columns(path, value, used, cells, layout, issues), value
+    columns = [*value] if isinstance(value, Mapping) else []
+    names = names_by_column(layout, columns)
+    time = _time_column(names)
+    data, _ = data_of(value, ScenarioName(name), used | {*names}, time, files, issues, False)
+    return (_renamed(data, layout) if data else None), source
 
 
-def _columns(
-    path: Path, label: str, used: set[str], time: str, issues: Issues
-) -> Mapping[str, Any] | None:
-    """Return the columns of a table: texts for a long table with doses, otherwise numbers."""
-    cells = read_cells(path, label, issues)
-    if cells is None:
-        return None
-    if any(name.upper() in DOSING for name in cells):
-        return cells
-    return read_table(path, label, used, issues, time)
+def _time_column(names: Mapping[str, str]) -> str:
+    """Return the column of the times, of the names by column."""
+    return next((column for column, name in names.items() if name == TIME), TIME)
 
 
-def _like_cells(data: Any, columns: dict[str, Any]) -> dict[str, Any]:
-    """Return columns with their line numbers, if the data have these."""
+def _read_columns(
+    path: Path,
+    label: str,
+    used: set[str],
+    cells: Cells,
+    layout: Mapping[str, Any],
+    issues: Issues,
+) -> dict[str, Array] | None:
+    """Return the numbers of a table under our names; None if it cannot be read."""
+    names = names_by_column(layout, cells)
+    columns = read_table(path, label, used | {*names}, issues, _time_column(names))
+    return None if columns is None else {names.get(n, n): values for n, values in columns.items()}
+
+
+def _renamed(data: Any, layout: Mapping[str, Any]) -> Any:
+    """Return columns under our names, with their line numbers, if the data have these."""
+    columns = laid_out(data, layout, [*data])
     if not isinstance(data, Cells):
         return columns
     cells = Cells(columns)
@@ -209,9 +230,13 @@ def _of_table(
     cells = read_cells(path, label, issues)
     if cells is None:
         return []
-    identifier = next((n for n in cells if n.upper() in IDENTIFIERS), None)
+    layout = problem.experiments[0].layout
+    by = layout.get("by")
+    known = next((n for n in cells if n.upper() in IDENTIFIERS), None)
+    identifier = by if by in cells else known
     used = used_columns(problem.given)
-    if any(n.upper() in DOSING for n in cells):
+    if any(n.upper() in DOSING for n in (*cells, *names_by_column(layout, cells).values())):
+        cells = _renamed(cells, layout)
         parts = [("", cells)] if identifier is None else _by(cells, identifier)
         return [
             Scenario(
@@ -222,7 +247,7 @@ def _of_table(
             )
             for key, part in parts
         ]
-    columns = read_table(path, label, used, issues)
+    columns = _read_columns(path, label, used, cells, layout, issues)
     if columns is None:
         return []
     keys = [""] if identifier is None else list(dict.fromkeys(cells[identifier]))

@@ -96,6 +96,8 @@ def _experiment(experiment: Experiment, model: Model) -> dict[str, Any]:
     origin = moment(experiment.origin)
     if origin is not None:
         table["origin"] = date_text(origin)
+    if experiment.layout:
+        table["layout"] = dict(experiment.layout)
     if experiment.initial:
         table["initial"] = _expressions(experiment.initial)
     if experiment.constants:

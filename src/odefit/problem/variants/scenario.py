@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from odefit.common.errors import InputError, shown
+from odefit.problem.building.columns import column_names
+from odefit.problem.building.layout import laid_out, layout_of
 from odefit.problem.experiment import Cycle, Doses, Event, Experiment, Value
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ def as_scenario(value: Any) -> Scenario:
             name=value.name,
             initial=dict[str, Any](value.initial),  # unknowns are refused later
             constants=value.constants,
-            data=value.data,
+            data=laid_out(value.data, layout_of(value), column_names(value.data) or ()),
             events=value.events,
             dosing=value.doses,
             t0=t0,

@@ -16,7 +16,8 @@ import numpy as np
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, did_you_mean, one_of, shown
 from odefit.expressions.expressions import TIME
-from odefit.problem.building.columns import as_table, numeric_column, used_columns
+from odefit.problem.building.columns import as_table, column_names, numeric_column, used_columns
+from odefit.problem.building.layout import laid_out
 from odefit.problem.building.preparation import ScenarioName, experiment_place, prepared
 from odefit.problem.building.resolution import resolve_further
 from odefit.problem.building.switches import with_switches
@@ -84,6 +85,23 @@ def scenario_experiment(problem: Problem, scenario: Scenario) -> Experiment:
     return replace(experiment, data=_stacked(table, as_table(experiment.data) or {}))
 
 
+def named_apart(problem: Problem, scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Return scenarios with names that no experiment of the fit has.
+
+    One that was called like an experiment modifies that one, so that it has its unknowns.
+    """
+    taken = {c.name for c in problem.conditions}
+    renamed = []
+    for scenario in scenarios:
+        name = scenario.name
+        while name in taken:
+            name += " (new)"
+        like = scenario.name if scenario.like is None and scenario.name in taken else scenario.like
+        taken.add(name)
+        renamed.append(replace(scenario, name=name, like=like))
+    return renamed
+
+
 def named_condition(problem: Problem, name: str | None) -> Condition:
     """Return the condition of that name; the first one for an unknown name."""
     named = [c for c in problem.conditions if c.name == name]
@@ -98,7 +116,8 @@ def prediction_times(problem: Problem, scenario: Scenario) -> Array:
     condition = named_condition(problem, scenario.like)
     asked = scenario.times
     if asked is None and scenario.data is not None:
-        data, _ = with_times(scenario.data, TIME, "", Issues())
+        like = next(e for e in problem.experiments if e.name == condition.name)
+        data, _ = with_times(_laid_out(scenario.data, like), TIME, "", Issues())
         table = as_table(data) or {}
         asked = numeric_column(table[TIME], "", Issues()) if TIME in table else None
     if asked is None:
@@ -123,6 +142,7 @@ def _experiment(
     name = ScenarioName(scenario.name)
     place = experiment_place(name)
     like = _like(problem, scenario, place, issues)
+    scenario = replace(scenario, data=_laid_out(scenario.data, like))
     condition = problem.condition(like.name)
     t0 = condition.t0
     if scenario.t0 is not None:
@@ -164,6 +184,11 @@ def _experiment(
     data = _data(problem, scenario, experiment, like, model, dosed, issues, measured)
     experiment = model.notation.experiment(replace(experiment, data=data), place, issues)
     return prepared(experiment, issues), like.name, model
+
+
+def _laid_out(data: Any, like: Experiment) -> Any:
+    """Return a table under our names, if it is laid out as that of the experiment."""
+    return laid_out(data, like.layout, column_names(data) or ())
 
 
 def _like(problem: Problem, scenario: Scenario, place: str, issues: Issues) -> Experiment:
