@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import odefit
+import odefit.cli
 from tests.cli.commands import refused, run
 
 
@@ -77,3 +78,14 @@ def test_a_fit_that_memory_has_ended_is_not_profiled(
     assert given == ["2GB"]
     assert "Profile likelihood" not in captured.out
     assert "the fit: memory limit: 3 GB were in use" in captured.err
+
+
+def test_a_second_text_after_one_option_leads_to_its_repetition(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        odefit.cli.main(["profile", "r.json", "--expression", "A = k", "B = 2*k"])
+    assert (
+        '--expression takes one text and may be repeated: write --expression "A = k" '
+        '--expression "B = 2*k"'
+    ) in capsys.readouterr().err

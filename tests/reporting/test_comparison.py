@@ -200,3 +200,33 @@ def test_residuals_of_data_that_are_reproduced_have_no_weights() -> None:
     assert (table["residual"] == 0.0).all()
     assert (table["sd"] == 0.0).all()
     assert table["weighted"].isna().all()
+
+
+def test_names_of_files_are_read_and_other_values_refused(tmp_path: Path) -> None:
+    problem = odefit.Problem(
+        odefit.Model(ode={"x": "-k*x"}),
+        {"t": [0.0, 1.0, 2.0], "x": [1.0, 0.62, 0.35]},
+        {"k": {"guess": 0.5}},
+        {"x": 1.0},
+        name="decay",
+    )
+    result = odefit.fit(problem, odefit.SingleShooting(), jobs=1)
+    file = tmp_path / "r.json"
+    result.save(file)
+    assert odefit.compare(result, str(file)).weights.tolist() == [0.5, 0.5]
+    assert odefit.compare(file, result).names == ("decay (1)", "decay (2)")
+    with pytest.raises(InputError, match="expected a result or the name of its file, got 3 in"):
+        odefit.compare(result, 3)  # type: ignore[arg-type]
+
+
+def test_the_command_takes_that_models_are_nested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = []
+    for name, result in (("a", line(2.0, "given")), ("b", line(None, "given"))):
+        files.append(str(tmp_path / f"{name}.json"))
+        result.save(files[-1])
+    assert main(["compare", *files, "--no-nested"]) == 0
+    assert "test:" not in capsys.readouterr().out
+    assert main(["compare", *files, "--nested"]) == 0
+    assert "test:" in capsys.readouterr().out

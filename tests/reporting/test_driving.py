@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -111,3 +113,29 @@ def test_the_report_has_inputs_doses_and_the_overlay(result: Result) -> None:
     assert "gut in experiment run 0: dose" in page
     assert "All experiments together" in page
     assert driving_of(result, []) == []
+
+
+def test_curves_extend_to_a_date(tmp_path: Path) -> None:
+    """Dates are taken wherever a time is, in Python and on the command line."""
+    from odefit.cli import main
+
+    days = ["2021-05-01", "2021-05-03", "2021-05-06", "2021-05-09"]
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": days, "x": [1.0, 0.8, 0.62, 0.45]},
+        {"k": {"guess": 0.1}},
+        {"x": 1.0},
+        t0="2021-05-01",
+    )
+    result = odefit.fit(problem, odefit.SingleShooting(), jobs=1)
+    for overlay in (False, True):
+        dated = result.plot_fit(until="2021-05-31", overlay=overlay)
+        number = result.plot_fit(until=30.0, overlay=overlay)
+        assert dated.axes[0].get_xlim() == number.axes[0].get_xlim()
+    with pytest.raises(odefit.InputError, match="as a finite number, or a date such as"):
+        result.plot_fit(until="soon")
+    file = tmp_path / "r.json"
+    result.save(file)
+    out = tmp_path / "p.svg"
+    assert main(["plot", str(file), "--until", "2021-05-31", "-o", str(out)]) == 0
+    assert out.exists()

@@ -165,3 +165,13 @@ def test_both_ways_to_simulate_give_a_table_or_raise(plain: Result) -> None:
     again = pickle.loads(pickle.dumps(told.value))
     assert again.failure == told.value.failure
     assert isinstance(again, RuntimeError)
+
+
+def test_an_unknown_name_lists_the_known_ones_the_nearest_first(plain: Result) -> None:
+    names = [*plain.params]
+    with pytest.raises(KeyError) as caught:
+        _ = plain.params[names[-1] + "_"]
+    others = ", ".join(names[:-1])
+    assert f"did you mean '{names[-1]}'? Known are: {names[-1]}, {others}" in str(caught.value)
+    with pytest.raises(KeyError, match="known are: "):
+        _ = plain.params["something else"]

@@ -65,6 +65,10 @@ class CommandParser(argparse.ArgumentParser):
         option, values = _before(words, unknown[0])
         if option in ONE_WORD:
             return f"{option} takes one word: write {option} {','.join(values)}"
+        action = self._option_string_actions.get(option)
+        if isinstance(action, argparse._AppendAction):
+            repeated = " ".join(f'{option} "{value}"' for value in values)
+            return f"{option} takes one text and may be repeated: write {repeated}"
         extra = listed([f"'{word}'" for word in unknown if not word.startswith("-")])
         return f"unexpected {extra}"
 

@@ -110,8 +110,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--until",
         metavar="TIME",
-        type=float,
-        help="for a fit: extend curves and bands to this time beyond the data",
+        help="for a fit: extend curves and bands to this time or date beyond the data",
     )
     parser.add_argument(
         "--share-axes",

@@ -37,7 +37,8 @@ DESCRIPTION = (
     "Print predictions of a result as CSV, with standard errors, confidence bands (where the "
     "model's curve is) and prediction bands (where the next measurement is); of fitted "
     "experiments, or of scenarios with other inputs, doses, initial values and constants; or "
-    "quantities such as areas and maxima with their intervals."
+    "quantities such as areas and maxima with their intervals. With --csv, --json or --plot, the "
+    "files are written instead, and nothing is printed."
 )
 
 SAMPLED = ("bootstrap", "posterior")

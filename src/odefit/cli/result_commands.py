@@ -51,6 +51,14 @@ def run_show(options: argparse.Namespace) -> int:
 def add_compare(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``odefit compare``."""
     parser.add_argument("results", metavar="RESULT.json", nargs="+")
+    parser.add_argument(
+        "--nested",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="each model is a special case of those with more parameters, so that likelihood "
+        "ratios test it, or is not (default: if the equations are the same and the unknowns are "
+        "among theirs)",
+    )
 
 
 def run_compare(options: argparse.Namespace) -> int:
@@ -60,7 +68,7 @@ def run_compare(options: argparse.Namespace) -> int:
 
     results = [load_result(path) for path in options.results]
     names = distinct_names(options.results)
-    print(compare_results(*results, names=names))
+    print(compare_results(*results, names=names, nested=options.nested))
     return DONE
 
 

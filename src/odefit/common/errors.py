@@ -108,6 +108,21 @@ def one_of(name: str, candidates: Iterable[str]) -> str:
     return did_you_mean(name, known) or f"; expected one of: {', '.join(known)}"
 
 
+def nearest_first(name: str, candidates: Iterable[str]) -> str:
+    """Return a suggestion instead of `name` and the known names, the closest first.
+
+    >>> nearest_first("k2", ["a", "k_2"])
+    "; did you mean 'k_2'? Known are: k_2, a"
+    """
+    known = tuple(candidates)
+    meant = closest(name, known)
+    if meant is None:
+        return f"; known are: {some(known)}" if known else ""
+    return (
+        f"; did you mean '{meant}'? Known are: {some((meant, *(k for k in known if k != meant)))}"
+    )
+
+
 def shown(value: Any) -> str:
     """Return `value` as shown in messages: in the words of a problem file, never long.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.common.errors import InputError, closest, counted, did_you_mean, shown
+from odefit.common.errors import InputError, closest, counted, did_you_mean, nearest_first, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.layout import layout_of
 from odefit.problem.building.preparation import Definition, as_initial, experiment_place, prepared
@@ -280,7 +280,7 @@ class Problem:
         unknown = [key for key in values if key not in self.keys]
         meant = {closest(str(key), self.keys) for key in unknown}
         for key in unknown:
-            issues.error("values", f"unknown name {key!r}{did_you_mean(str(key), self.keys)}")
+            issues.error("values", f"unknown name {key!r}{nearest_first(str(key), self.keys)}")
         for key in self.keys:
             if key not in values and key not in meant:
                 issues.error("values", f"no value for {key!r}")
@@ -345,7 +345,7 @@ class Problem:
         known = {*self.parameters, *self.initial}
         issues = Issues()
         for key in sorted(set(parameters) - known):
-            issues.error("parameters", f"unknown name {key!r}{did_you_mean(key, known)}")
+            issues.error("parameters", f"unknown name {key!r}{nearest_first(key, known)}")
         issues.raise_errors()
         tables: Any = {"parameters": self.parameters, "initial": self.initial}
         new = {n: t | {k: v for k, v in parameters.items() if k in t} for n, t in tables.items()}

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odefit.assessment.intervals.likelihood_ratios import f_test, ratio_test
 from odefit.common.arrays import Array
-from odefit.common.errors import InputError
+from odefit.common.errors import InputError, shown
 from odefit.common.packages import require
 from odefit.methods.local.cost_tolerance import NEGLIGIBLE_RESIDUAL
 from odefit.problem.problem import Problem
 from odefit.reporting.numbers import significant
 from odefit.result_data import ResultData
+from odefit.result_data.result_file import read_result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,15 +134,29 @@ class Comparison:
         return "\n".join([*lines, *(t.sentence for t in self.tests), *self.remarks])
 
 
+def _loaded(result: Any, number: int) -> ResultData:
+    """Return a result, read if it is the name of a file."""
+    if isinstance(result, (str, os.PathLike)):
+        return read_result(os.fspath(result))
+    if not isinstance(result, ResultData):
+        raise InputError(
+            f"compare: expected a result or the name of its file, got {shown(result)} in place "
+            f"{number}"
+        )
+    return result
+
+
 def compare(
-    *results: ResultData, names: Sequence[str] | None = None, nested: bool | None = None
+    *results: ResultData | str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+    nested: bool | None = None,
 ) -> Comparison:
     """Compare models of the same data by information criteria, and nested ones by a test.
 
     Parameters
     ----------
     results
-        Two results or more.
+        Two results or more, or the names of their files.
     names
         Their names; by default the names of their problems.
     nested
@@ -166,65 +182,66 @@ def compare(
     """
     if len(results) < 2:
         raise InputError(f"compare: expected two results or more, got {len(results)}")
-    labels = list(names) if names is not None else [r.problem.name for r in results]
-    if len(labels) != len(results):
-        raise InputError(f"compare: expected {len(results)} names, got {len(labels)}")
-    shown = [
+    fits = tuple(_loaded(result, i) for i, result in enumerate(results, 1))
+    labels = list(names) if names is not None else [r.problem.name for r in fits]
+    if len(labels) != len(fits):
+        raise InputError(f"compare: expected {len(fits)} names, got {len(labels)}")
+    called = [
         name if labels.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(labels, 1)
     ]
-    for name, result in zip(shown, results, strict=True):
+    for name, result in zip(called, fits, strict=True):
         if not result.solutions:
             raise InputError(f"compare: {name} has no solution: {result.message}")
-        if not _same_data(results[0].problem, result.problem):
+        if not _same_data(fits[0].problem, result.problem):
             raise InputError(
-                f"compare: {shown[0]} and {name} were fitted to different data, so their "
+                f"compare: {called[0]} and {name} were fitted to different data, so their "
                 "likelihoods cannot be compared; fit both to the same measurements"
             )
-    criteria = [r.criteria for r in results]
+    criteria = [r.criteria for r in fits]
     small = all(math.isfinite(c.aicc) for c in criteria)
     values = np.array([c.aicc if small else c.aic for c in criteria])
-    reproduced = [_reproduces(r) for r in results]
+    reproduced = [_reproduces(r) for r in fits]
     values[reproduced] = -math.inf  # their likelihoods differ only by rounding errors
     differences = np.zeros(len(values))
     worse = values > values.min()
     differences[worse] = values[worse] - values.min()
     weights = np.exp(-0.5 * differences)
-    order = sorted(range(len(results)), key=lambda i: criteria[i].parameters)
+    order = sorted(range(len(fits)), key=lambda i: criteria[i].parameters)
     tests, remarks = [], []
     for i, j in itertools.combinations(order, 2):
         if criteria[i].parameters < criteria[j].parameters:
-            if _are_nested(results[i], results[j], nested) and reproduced[i]:
+            if _are_nested(fits[i], fits[j], nested) and reproduced[i]:
                 remarks.append(
-                    f"{shown[i]} reproduces the data to rounding, so no test can show that "
-                    f"{shown[j]} is better."
+                    f"{called[i]} reproduces the data to rounding, so no test can show that "
+                    f"{called[j]} is better."
                 )
-            elif _are_nested(results[i], results[j], nested):
-                tests.append(_test(shown[i], shown[j], results[i], results[j]))
+            elif _are_nested(fits[i], fits[j], nested):
+                tests.append(_test(called[i], called[j], fits[i], fits[j]))
             continue
-        few, many = sorted((i, j), key=lambda k: len(results[k].problem.unknowns))
-        fewer, more = len(results[few].problem.unknowns), len(results[many].problem.unknowns)
-        if fewer < more and _are_nested(results[few], results[many], nested):
+        few, many = sorted((i, j), key=lambda k: len(fits[k].problem.unknowns))
+        fewer, more = len(fits[few].problem.unknowns), len(fits[many].problem.unknowns)
+        if fewer < more and _are_nested(fits[few], fits[many], nested):
             remarks.append(
-                f"{shown[many]} is not tested against {shown[few]}: of its "
+                f"{called[many]} is not tested against {called[few]}: of its "
                 f"{more} unknowns the data determine as many as of the {fewer} of "
-                f"{shown[few]}; the others are at bounds or undetermined."
+                f"{called[few]}; the others are at bounds or undetermined."
             )
     best = int(np.argmin(differences))
     alike = [
-        shown[i]
+        called[i]
         for i in np.flatnonzero(differences < ALIKE)
         if i != best
-        and not _are_nested(results[i], results[best], nested)
-        and not _are_nested(results[best], results[i], nested)
+        and not _are_nested(fits[i], fits[best], nested)
+        and not _are_nested(fits[best], fits[i], nested)
     ]
     if alike:
         remarks.append(
-            f"The data do not distinguish {shown[best]} from {' and '.join(alike)}: their "
+            f"The data do not distinguish {called[best]} from {' and '.join(alike)}: their "
             f"{'AICc' if small else 'AIC'} differ by less than {ALIKE:g}."
         )
     return Comparison(
-        tuple(shown),
-        tuple(results),
+        tuple(called),
+        tuple(fits),
         "AICc" if small else "AIC",
         differences,
         weights / weights.sum(),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from odefit.assessment.predictions.bands import Band, BandSource
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.problem.calendars import Calendar, calendar_of
+from odefit.common.errors import InputError
+from odefit.problem.calendars import Calendar, as_times, calendar_of
 from odefit.problem.condition import Condition, Series
+from odefit.problem.inputs.cells import plain_number
+from odefit.problem.inputs.dates import moment
 from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import Transform
 from odefit.problem.problem import Problem
@@ -85,6 +89,32 @@ class Curve:
     def dense(self) -> bool:
         """True where there are so many measurements that the figure shows their density."""
         return len(self.times) > DENSE
+
+
+def last_time(problem: Problem, until: Any, experiment: str | None = None) -> float:
+    """Return the time, a number or a date, to which curves of experiments extend.
+
+    Raises InputError for anything else, and for a date that differs between the experiments.
+    """
+    number = plain_number(until) if isinstance(until, str) else until
+    if isinstance(number, int | float) and not isinstance(number, bool) and np.isfinite(number):
+        return float(number)
+    if moment(until) is None:
+        raise InputError(
+            "until: expected a time, as a finite number, or a date such as 2024-01-31, got "
+            f"{until!r}"
+        )
+    chosen = problem.conditions if experiment is None else (problem.condition(experiment),)
+    try:
+        ends = {float(as_times(until, problem, condition)[0]) for condition in chosen}
+    except InputError as error:
+        raise InputError(f"until: {str(error).removeprefix('times: ')}") from error
+    if len(ends) > 1:
+        raise InputError(
+            f"until: {until}: the experiments count from dates of their own; give a number, or "
+            "draw one experiment"
+        )
+    return ends.pop()
 
 
 def fit_curves(

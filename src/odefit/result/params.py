@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from odefit.common.errors import did_you_mean
+from odefit.common.errors import nearest_first
 from odefit.reporting.numbers import significant
 from odefit.reporting.parameters import Row, parameter_rows
 from odefit.result_data import ResultData
@@ -64,7 +64,7 @@ class Params(Mapping[str, ParameterEstimate]):
 
     def __getitem__(self, name: str) -> ParameterEstimate:
         if name not in self._estimates:
-            raise KeyError(f"{name}{did_you_mean(name, [*self])}")
+            raise KeyError(f"{name}{nearest_first(str(name), [*self])}")
         return self._estimates[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -10,6 +10,8 @@ from odefit.common.packages import require
 from odefit.result_data import ResultData
 
 if TYPE_CHECKING:
+    import datetime
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
@@ -38,7 +40,7 @@ class ResultFigures:
         band: BandKind | None = None,
         level: float = 0.95,
         validation: Any = None,
-        until: float | None = None,
+        until: float | str | datetime.date | None = None,
         share_axes: bool = False,
         inputs: bool = False,
         overlay: bool = False,
@@ -61,8 +63,8 @@ class ResultFigures:
             Measurements that were not fitted, drawn as open squares: a table with the column
             ``t`` and columns of observables, or a mapping of such tables by experiment.
         until
-            A time beyond the measurements to which curves extend, with linear bands if `band` is
-            None; the background beyond the measurements is grey.
+            A time, or a date where times are dates, beyond the measurements to which curves
+            extend, with linear bands if `band` is None; the background there is grey.
         share_axes
             Whether all panels share their times, and panels of one observable their values.
         inputs

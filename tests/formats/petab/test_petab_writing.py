@@ -309,3 +309,22 @@ def test_any_formula_is_read_back(observable: str, sd: str, value: float, tmp_pa
         # Costs leave out what is constant, which a noise formula without any variable is.
         one, other = (log_likelihood(p, vector) for p in (problem, back))
         assert other == pytest.approx(one, rel=1e-9, abs=1e-9)
+
+
+def test_names_and_the_unit_of_time_come_back(tmp_path: Path) -> None:
+    """An observable called like its state, the problem's name and its unit of time."""
+    for unit in ("min", "week", "generations", ""):
+        problem = Problem(
+            Model(ode={"P": "-k*P"}, observables={"P": "P", "half": "P/2"}),
+            {"t": [0.0, 1.0, 2.0], "P": [1.0, 0.6, 0.4], "half": [0.5, 0.3, 0.2]},
+            {"k": {"lower": 0.1, "upper": 2.0}},
+            {"P": 1.0},
+            noise={"P": {"sd": 0.1}, "half": {"sd": "0.1 + 0.1*P"}},
+            name="decay",
+            time_unit=unit,
+        )
+        folder = tmp_path / (unit or "none")
+        write_petab(problem, folder)
+        back = read_petab(folder / "problem.yaml").problem
+        assert tuple(back.model.observables) == ("P", "half")
+        assert (back.name, back.time_unit) == ("decay", unit)

@@ -15,7 +15,7 @@ from odefit.problem.variants.scenario_problem import (
     scenario_experiment,
     with_scenarios,
 )
-from odefit.simulation import ForwardMap, simulated
+from odefit.simulation import Failure, ForwardMap, simulated
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +207,26 @@ def test_a_scenario_comes_from_an_experiment_or_a_mapping() -> None:
         as_scenario({"inital": {}})
     with pytest.raises(InputError, match=r"expected an odefit\.Scenario"):
         as_scenario(3)
+
+
+def test_a_dose_repeated_until_the_steady_state_needs_no_count() -> None:
+    """It leads to the state after many such doses; without steady state the message says how."""
+    data = {"t": [0.0, 1.0, 2.0, 4.0], "c": [np.nan, 0.5, 0.7, 0.6]}
+    model = Model(ode={"gut": "-ka*gut", "c": "ka*gut - k*c"})
+    dosed = Problem(model, data, {"ka": (0.1, 5.0), "k": (0.05, 2.0)}, {"gut": 1.0, "c": 0.0})
+    dose = {"time": 0.0, "amount": 1.0, "into": "gut", "every": 12.0}
+    start = {"gut": 0.0}
+    runs = [
+        Scenario("steady", initial=start, doses=[dose], steady_state=True),
+        Scenario("many", initial=start, doses=[{**dose, "count": 40}]),
+    ]
+    forward = ForwardMap(with_scenarios(dosed, runs))
+    vector = np.array([1.0, 0.2])
+    ends = []
+    for name, time in (("steady", 6.0), ("many", 39 * 12.0 + 6.0)):
+        run = simulated(forward.problem, vector, np.array([time]), name)
+        assert not isinstance(run, Failure), run
+        ends.append(run.observables["c"])
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-6)
+    with pytest.raises(InputError, match="until the steady state, write every alone, and steady"):
+        with_scenarios(dosed, [Scenario("s", doses=[dose])])

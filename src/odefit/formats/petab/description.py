@@ -39,6 +39,7 @@ class ObservableRow:
     placeholders: tuple[str, ...]  # names in the formula that each measurement replaces
     noise_placeholders: tuple[str, ...]
     place: str
+    title: str = ""  # a name for people
 
     @property
     def sd_over_scale(self) -> float:

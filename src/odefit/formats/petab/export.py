@@ -325,7 +325,7 @@ class Export:
         sd = placeholder or self._sd(name, noise)
         formula = sd if factor == 1.0 else f"({factor!r} * {sd})"
         predicted = self._text(self.model.observables[name])
-        row = [self._observable_id(name), predicted, formula, distribution, placeholder]
+        row = [self._observable_id(name), predicted, formula, distribution, placeholder, name]
         self.observables.append(row)
 
     def _observable_id(self, name: str) -> str:

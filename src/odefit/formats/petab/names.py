@@ -29,6 +29,10 @@ class PetabNames:
         for name in ids:
             if name in FUNCTIONS or name == TIME or name.startswith("__"):
                 self._renamed.setdefault(name, f"{name.lstrip('_')}_")
+        for row in description.observables:
+            # As our export writes an observable with the name of a state.
+            if row.title and row.name == f"observable_{row.title}" and row.title not in ids:
+                self._renamed.setdefault(row.name, row.title)
         self.parameters = {self.of(p.name) for p in description.parameters}
         constants = {*model.constants, *model.computed, *model.without_value} - {*model.states}
         self.constants = constants - self.parameters

@@ -12,6 +12,7 @@ from typing import Any
 from odefit.common.errors import InputError
 from odefit.common.packages import require
 from odefit.expressions.grammar import CONDITIONS
+from odefit.problem.inputs.dates import SECONDS, unit_of
 
 NAMES = {"log": "ln", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 """Functions with other names in PEtab and SBML."""
@@ -104,14 +105,16 @@ class SbmlEquations:
     events: Sequence[WrittenEvent] = ()
 
 
-def sbml_text(name: str, equations: SbmlEquations) -> str:
-    """Return an SBML document whose model has the id `name`."""
+def sbml_text(name: str, equations: SbmlEquations, time_unit: str = "") -> str:
+    """Return an SBML document whose model has the id `name`, with a label of its unit of time."""
     require("libsbml")
     import libsbml
 
     document = libsbml.SBMLDocument(3, 2)
     model = document.createModel()
     model.setId(name)
+    if time_unit:
+        _set_time_unit(model, time_unit)
     settings = libsbml.L3ParserSettings()
     settings.setParseLog(libsbml.L3P_PARSE_LOG_AS_LN)
     settings.setParseUnits(libsbml.L3P_NO_UNITS)
@@ -170,3 +173,19 @@ def sbml_text(name: str, equations: SbmlEquations) -> str:
             assignment.setVariable(identifier)
             assignment.setMath(tree(formula))
     return str(libsbml.writeSBMLToString(document))
+
+
+def _set_time_unit(model: Any, label: str) -> None:
+    """Define the unit of time, in seconds if its length is known, and give it its label."""
+    import libsbml
+
+    known = unit_of(label)
+    definition = model.createUnitDefinition()
+    definition.setId("unit_of_time")
+    definition.setName(label)
+    unit = definition.createUnit()
+    unit.setKind(libsbml.UNIT_KIND_DIMENSIONLESS if known is None else libsbml.UNIT_KIND_SECOND)
+    unit.setExponent(1)
+    unit.setScale(0)
+    unit.setMultiplier(1.0 if known is None else SECONDS[known])
+    model.setTimeUnits("unit_of_time")

@@ -215,6 +215,7 @@ def _observable_2(name: str, row: Row, issues: Issues) -> ObservableRow:
         placeholders=as_list(row.get("observablePlaceholders")),
         noise_placeholders=as_list(row.get("noisePlaceholders")),
         place=row.place,
+        title=row.get("observableName") or "",
     )
 
 

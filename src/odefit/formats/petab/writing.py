@@ -54,7 +54,8 @@ def petab_texts(problem: Problem) -> dict[str, str]:
             _parameter_rows(problem, export),
         ),
         "observable": _table(
-            "observableId observableFormula noiseFormula noiseDistribution noisePlaceholders",
+            "observableId observableFormula noiseFormula noiseDistribution noisePlaceholders "
+            "observableName",
             export.observables,
         ),
         "condition": _table("conditionId targetId targetValue", export.conditions),
@@ -70,7 +71,7 @@ def petab_texts(problem: Problem) -> dict[str, str]:
     lines += [f"{kind}_files:\n- {FILES[kind]}" for kind in tables]
     return {
         "problem.yaml": "\n".join(lines) + "\n",
-        FILES["model"]: sbml_text(model, export.equations),
+        FILES["model"]: sbml_text(model, export.equations, problem.time_unit),
         **{FILES[kind]: text for kind, text in tables.items()},
     }
 

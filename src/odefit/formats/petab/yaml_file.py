@@ -58,7 +58,7 @@ def read_files(path: Path, issues: Issues, within: Path | None = None) -> PetabF
     model_path = files.path(model, "model", issues)
     issues.raise_errors()
     assert model_path is not None  # otherwise there was an error
-    name = raw.get("problem_id") or path.stem
+    name = raw.get("problem_id") or raw.get("id") or path.stem
     return PetabFiles(version, str(name), tables, model_path, tuple(notes))
 
 

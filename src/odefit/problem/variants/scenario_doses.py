@@ -25,6 +25,9 @@ RECORD = {
 }  # fmt: skip
 """The fields of a dose, and the columns of long tables that hold them."""
 
+STEADY = "SS"
+"""The column that marks doses repeated until the steady state."""
+
 
 def _long(scenario: Scenario) -> bool:
     """Tell whether the table of a scenario has dose records."""
@@ -58,7 +61,9 @@ def with_doses(
     if scenario.doses is not None and long:
         issues.error(f"{place} doses", "the table has dose records, too; keep one of the two")
         return experiment, model, True
-    columns = scenario.data if long else _records(scenario.doses, model, place, issues)
+    at_steady = scenario.steady_state is True
+    records = None if long else _records(scenario.doses, model, place, issues, at_steady)
+    columns = scenario.data if long else records
     if columns is None:
         return experiment, model, False
     dosing = Doses() if scenario.dosing is None else scenario.dosing
@@ -103,8 +108,13 @@ def _names_infusion(name: str, model: Model) -> bool:
     return any(name.rstrip("_") == f"{state}_infusion" for state in model.ode)
 
 
-def _records(doses: Any, model: Model, place: str, issues: Issues) -> dict[str, list[Any]] | None:
-    """Return doses as the columns of a long table; None with the reason noted."""
+def _records(
+    doses: Any, model: Model, place: str, issues: Issues, at_steady: bool
+) -> dict[str, list[Any]] | None:
+    """Return doses as the columns of a long table; None with the reason noted.
+
+    With `at_steady`, a dose with ``every`` alone has been repeated so until the steady state.
+    """
     before = len(issues.errors)
     rows: list[dict[str, Any]] = []
     if isinstance(doses, (Mapping, str)) or not isinstance(doses, Sequence) or not doses:
@@ -135,16 +145,26 @@ def _records(doses: Any, model: Model, place: str, issues: Issues) -> dict[str, 
         for key in ("time", "amount"):
             if key not in dose and not (key == "time" and "times" in dose):
                 issues.error(f"{at} {key}", f"missing; write {key} = NUMBER")
-        if ("count" in dose) != ("every" in dose):
-            issues.error(at, "every and count belong together; write both, or list times")
+        repeated = at_steady and "every" in dose and "count" not in dose
+        if ("count" in dose) != ("every" in dose) and not repeated:
+            issues.error(
+                at,
+                "every and count belong together; write both, or list times; for doses repeated "
+                "until the steady state, write every alone, and steady_state = true",
+            )
         count = numbers.get("count")
         if count is not None and not (count >= 1 and count == int(count)):
             issues.error(f"{at} count", f"expected a whole number from 1, got {count:g}")
             continue
         row = {RECORD[k]: v for k, v in numbers.items() if k not in ("time", "count")}
         row |= {"CMT": dose.get("into"), "ADDL": None if count is None else count - 1}
+        row |= {STEADY: 1} if repeated else {}
         rows += [{**row, "TIME": time} for time in times]
     if len(issues.errors) > before:
         return None
-    names = [n for n in dict.fromkeys(RECORD.values()) if any(r.get(n) is not None for r in rows)]
+    names = [
+        n
+        for n in dict.fromkeys((*RECORD.values(), STEADY))
+        if any(r.get(n) is not None for r in rows)
+    ]
     return {n: [row.get(n) for row in rows] for n in names}

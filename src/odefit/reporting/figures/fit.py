@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,10 +15,9 @@ from matplotlib.patches import Patch
 
 from odefit.assessment.predictions.bands import Band
 from odefit.common.arrays import Array
-from odefit.common.errors import InputError
 from odefit.common.option_checks import check_level
 from odefit.methods.running.control import Control
-from odefit.reporting.curves import Curve, fit_curves
+from odefit.reporting.curves import Curve, fit_curves, last_time
 from odefit.reporting.driving import Driving, driving
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
@@ -54,7 +54,7 @@ def plot_fit(
     validation: Any = None,
     canvas: Canvas = SCREEN,
     log_y: bool = False,
-    until: float | None = None,
+    until: float | str | datetime.date | None = None,
     share_axes: bool = False,
     inputs: bool = False,
     control: Control | None = None,
@@ -71,7 +71,7 @@ def plot_fit(
     """
     check_level(level)
     if until is not None:
-        check_until(until)
+        until = last_time(result.problem, until, experiment)
         band = "linear" if band is None and result.uncertainty is not None else band
     forward = None
     if result.solutions:
@@ -141,12 +141,6 @@ def draw_driving_panel(axes: Axes, one: Driving, several: bool) -> None:
         axes.set_title(
             style.plain(title), loc="left", fontsize=9.5, color=style.INK, parse_math=False
         )
-
-
-def check_until(until: float) -> None:
-    """Refuse a last time that is not a finite number."""
-    if isinstance(until, bool) or not isinstance(until, int | float) or not np.isfinite(until):
-        raise InputError(f"until: expected a time, as a finite number, got {until!r}")
 
 
 def _share(panels: Sequence[Axes], curves: Sequence[Curve]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -23,10 +24,11 @@ from odefit.problem.building.times import with_times
 from odefit.problem.calendars import calendar_of
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
+from odefit.reporting.curves import last_time
 from odefit.reporting.driving import Driving, driving, event_times
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import MOST_ENTRIES, SCREEN, Canvas
-from odefit.reporting.figures.fit import PANEL_SIZE, check_until
+from odefit.reporting.figures.fit import PANEL_SIZE
 from odefit.reporting.figures.function_curves import draw_driving
 from odefit.reporting.predictions import BandKind, predicted
 from odefit.result_data import ResultData
@@ -101,7 +103,7 @@ def plot_overlay(
     *,
     band: BandKind = "linear",
     level: float = 0.95,
-    until: float | None = None,
+    until: float | str | datetime.date | None = None,
     canvas: Canvas = SCREEN,
     log_y: bool = False,
     control: Control | None = None,
@@ -118,8 +120,7 @@ def plot_overlay(
     if observables is None:
         observables = [name for name in problem.model.observables if name in measured]
     if until is not None:
-        check_until(until)
-        times = [max(until, *(c.end for c in conditions))]
+        times = [max(last_time(problem, until, experiment), *(c.end for c in conditions))]
     return plot_predictions(
         result,
         [c.name for c in conditions],
