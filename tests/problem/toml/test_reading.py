@@ -177,6 +177,14 @@ def test_an_input_is_a_table(errors: Errors) -> None:
         ("time = 1\ntimes = [1]\nassign = { x = 1 }", "time and times are both given"),
         ("time = 1\nevery = 2\nassign = { x = 1 }", "until: missing; time, every and until belong"),
         ("times = [1]\nevery = 2\nuntil = 3\nassign = { x = 1 }", "time: missing; time, every"),
+        (
+            "time = 1\nevery = 7\nuntil = 2024-01-22\nassign = { x = 1 }",
+            "until: time and until are both numbers, or both dates of one kind; got the date",
+        ),
+        (
+            'time = "2024-01-08"\nevery = 7\nuntil = 21\nassign = { x = 1 }',
+            "time: time and until are both numbers, or both dates of one kind; got '2024-01-08'",
+        ),
         ("time = 1\nevery = 0\nuntil = 3\nassign = { x = 1 }", "expected a positive interval"),
         ("time = 1\nevery = 1\nuntil = 0\nassign = { x = 1 }", "until: 0 is before time = 1"),
         ("time = 1\nevery = 1e-9\nuntil = 3\nassign = { x = 1 }", "choose a longer interval"),
@@ -190,7 +198,7 @@ def test_an_input_is_a_table(errors: Errors) -> None:
         ("tim = 1\nassign = { x = 1 }", "event 1: unknown key 'tim'; did you mean 'time'?"),
         ("time = -1\nassign = { x = 1 }", "t = -1 is before t0 = 0"),
     ],
-    ids=range(17),
+    ids=range(19),
 )
 def test_a_mistaken_event_gives_one_message(errors: Errors, event: str, message: str) -> None:
     found = errors(f"{DECAY}[[experiment.event]]\n{event}\n")

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from odefit.common.errors import shown
 from odefit.problem.inputs.dates import later, moment, since
 from odefit.problem.inputs.issues import Issues, finite_number
 
@@ -28,6 +29,15 @@ def repetitions(
             issues.error(
                 f"{place} {key}",
                 f"missing; time, every and until belong together: {key} is {meaning}",
+            )
+            return None
+        if (
+            key != "every" and moment(known[key]) is not None
+        ):  # of one of the two, or with and without a time zone
+            issues.error(
+                f"{place} {key}",
+                "time and until are both numbers, or both dates of one kind; got "
+                f"{shown(known[key])}",
             )
             return None
         number = finite_number(known[key], f"{place} {key}", issues)
