@@ -215,6 +215,34 @@ def test_runs_below_each_other_become_experiments(tmp_path: Path) -> None:
     assert "by" not in written(tmp_path, "t,x,u\n" + lines)[0]["experiment"][0]
 
 
+@pytest.mark.parametrize("head", ["temperature_C,replicate", "replicate,Temp"])
+@pytest.mark.parametrize("times", [(0, 5, 10, 20), (1, 2, 3, 4)])
+def test_replicates_at_each_temperature_do_not_tell_runs_apart(
+    tmp_path: Path, head: str, times: tuple[int, ...]
+) -> None:
+    names = head.split(",")
+    lines = [
+        ",".join(str({"replicate": replicate}.get(name, degrees)) for name in names)
+        + f",{t},{0.9 ** (t * degrees / 30) + 0.01 * replicate:.4f}"
+        for degrees in (30, 40, 50)
+        for replicate in (1, 2)
+        for t in times
+    ]
+    table, problem, _ = written(tmp_path, f"{head},time_min,A\n" + "\n".join(lines) + "\n")
+    (by,) = {*names} - {"replicate"}
+    assert table["experiment"][0]["by"] == by
+    assert [c.name for c in problem.conditions] == [f"{by} {k}" for k in (30, 40, 50)]
+    assert list(table["ode"]) == ["A"]
+    text = (tmp_path / "d.toml").read_text(encoding="utf-8")
+    assert f"# - replicate: repeats at each {by}, which tells the runs apart" in text
+
+
+def test_replicates_with_a_temperature_of_their_own_are_runs(tmp_path: Path) -> None:
+    lines = "".join(f"{k},{20 + 5 * k},{t},{decay(t, k)}\n" for k in (1, 2, 3) for t in TIMES)
+    table, _, _ = written(tmp_path, "replicate,temperature,t,x\n" + lines)
+    assert table["experiment"][0]["by"] == "replicate"
+
+
 def test_a_temperature_is_not_a_time_and_a_column_run_separates_runs() -> None:
     """The case new-takes-temperature-for-time."""
     folder = Path(__file__).parents[2] / "cases" / "new-takes-temperature-for-time"

@@ -220,9 +220,10 @@ class Columns:
         self.stated: dict[str, str] = {}  # roles of columns whose names do not give them
         self.time = self._find_time()
         self.roles = self._find_roles()
+        self._repeated: set[str] = set()  # columns of runs that repeat within other ones
         self.by = self._find_subjects()
         self.dosing = "AMT" in self.roles
-        taken = {self.time, self.by, *self.roles.values()}
+        taken = {self.time, self.by, *self.roles.values(), *self._repeated}
         rest = [n for n in self.values if n not in taken]
         if self.by is None and not self.roles:
             self._look_for_runs(cells.lines, rest)
@@ -328,6 +329,7 @@ class Columns:
     def _find_subjects(self) -> str | None:
         for name, column in self.texts.items():
             if name.upper() in RUNS and 1 < len(set(column)) < len(column):
+                name = self._with_one_input(name)
                 break
         else:
             others = {n: column for n, column in self.texts.items() if n != self.time}
@@ -336,6 +338,30 @@ class Columns:
                 return None
             name = runs
         self.remarks = [r for r in self.remarks if not r.startswith(f"{name}:")]
+        return name
+
+    def _with_one_input(self, name: str) -> str:
+        """Return the column of runs, or an input of which runs of that column have two values.
+
+        Numbers of replicates repeat at each temperature, which tells the runs apart instead.
+        """
+        for other, values in self.values.items():
+            stem = other.casefold().rstrip("0123456789").rstrip("_")
+            is_input = stem in INPUT_WORDS or stem.partition("_")[0] in INPUT_WORDS
+            if not is_input or not 1 < len({*values}) < len(values) or any(map(math.isnan, values)):
+                continue
+            by_place: dict[tuple[str, float], set[float]] = {}
+            for run, time, value in zip(
+                self.texts[name], self.values[self.time], values, strict=True
+            ):
+                by_place.setdefault((run, time), set()).add(value)
+            if any(len(several) > 1 for several in by_place.values()):
+                self.remarks.append(
+                    f"{name}: repeats at each {other}, which tells the runs apart; equal times "
+                    "there are repeated measurements"
+                )
+                self._repeated.add(name)
+                return other
         return name
 
     def _look_for_runs(self, lines: Sequence[int], others: Sequence[str]) -> None:
