@@ -1,5 +1,6 @@
 """Optima where two solutions merge: intervals by profile where linearisation has none."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,17 @@ def test_at_a_fold_intervals_are_those_of_a_profile_by_closed_form() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_an_oral_dose_with_equal_rates_has_the_intervals_of_its_profile() -> None:
+    """The case fold-not-determined: the rates were "not determined", but are, by the profile."""
+    folder = Path(__file__).parents[1] / "cases" / "fold-not-determined"
+    result = odefit.fit(odefit.load(folder / "fold1.toml"), jobs=1)
+    table = result.parameters
+    for key, interval in {"ka": (0.204, 0.436), "ke": (0.204, 0.436), "V": (0.327, 0.697)}.items():
+        low, high = table.loc[key, ["ci_low", "ci_high"]]
+        assert (low, high) == pytest.approx(interval, abs=1e-3)
+
+
 def test_the_other_half_of_a_double_solution_has_the_interval_of_the_profile() -> None:
     """A count of the equations finds both halves, and linearisation has no interval at either."""
     start = {"ka": 0.3, "ke": 0.25, "V": 0.5}

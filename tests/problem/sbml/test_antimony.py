@@ -155,3 +155,18 @@ def test_models_that_double_at_each_level_are_refused_before_they_are_built() ->
 def test_a_statement_that_would_take_minutes_is_refused() -> None:
     with pytest.raises(odefit.InputError, match="a statement is longer than 20000 characters"):
         read_antimony(f"x' = {'+'.join(['x'] * 30_000)}; x = 1")
+
+
+def test_events_of_one_trigger_go_by_priority_and_may_cancel_one_that_is_not_persistent() -> None:
+    """The case sbml-events: SBML level 3 version 2 core, section 4.11."""
+    file = Path(__file__).parents[2] / "cases" / "sbml-events" / "m.ant"
+    sections = read_antimony(file).mapping()
+    [experiment] = sections["experiment"]
+    names = ("level", "valve", "bypass", "log1")
+    sections["observables"] = {f"{name}_": name for name in names}
+    experiment["data"] = {"t": [1.0, 3.0], "level_": [1.0, 3.0]}
+    problem = problem_from_mapping(sections)
+    found = odefit.simulate(problem, np.zeros(0), np.array([1.0, 3.0]))
+    assert not isinstance(found, Failure)
+    for name, values in {"valve": (1, 0), "bypass": (0, 0), "log1": (0, 1)}.items():
+        assert found.observables[f"{name}_"].tolist() == pytest.approx(values)

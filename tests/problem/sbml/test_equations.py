@@ -337,3 +337,20 @@ def test_long_sums_and_deep_sums_come_out_flat() -> None:
     model = read_sbml(text)
     assert model.states["x"] == model.states["y"] == " + ".join(names)
     assert odefit.Model.from_sbml(text).states == ("y", "x")
+
+
+def test_a_parameter_that_an_algebraic_rule_determines_is_no_unknown() -> None:
+    """The case sbml-algebraic-parameter: q - k = 0 without a value of q, and x' = -q*x."""
+    text = """<sbml xmlns="http://www.sbml.org/sbml/level3/version2/core" level="3" version="2">
+    <model id="a"><listOfParameters><parameter id="k" constant="true" value="0.5"/>
+    <parameter id="x" constant="false" value="1"/><parameter id="q" constant="false"/>
+    </listOfParameters><listOfRules><rateRule variable="x">
+    <math xmlns="http://www.w3.org/1998/Math/MathML"><apply><times/><cn>-1</cn><ci>q</ci><ci>x</ci>
+    </apply></math></rateRule><algebraicRule><math xmlns="http://www.w3.org/1998/Math/MathML">
+    <apply><minus/><ci>q</ci><ci>k</ci></apply></math></algebraicRule></listOfRules></model></sbml>"""
+    sections = odefit.read_sbml(text).mapping(parameters=["k"])
+    sections["experiment"][0]["data"] = {"t": [0.5, 1.0, 4.0], "x": [0.78, 0.6, 0.14]}
+    problem = odefit.problem.problem_from_mapping(sections)
+    assert problem.keys == ("k",)
+    found = odefit.simulate(problem, {"k": 0.7}, np.array([1.0, 4.0])).states["x"]
+    assert found == pytest.approx(np.exp([-0.7, -2.8]), rel=1e-6)
