@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -186,25 +187,17 @@ def _folds(
         step = STEP / np.abs(relative).max()
         # The data tell nothing of which residuals go with which lost direction.
         others = u[:, np.arange(len(s)) != k if known[k] else known]
-        bent = _bent(forward, vector, evaluation, step * direction, others)
+        second = partial(_second_derivative, forward, vector, evaluation, direction, others)
+        bent = second(step)
         if bent is None:
             continue
-        bent = bent / step**2
         farthest = FARTHEST / np.abs(relative).max()
         if s[k] * farthest + 0.5 * float(np.linalg.norm(bent)) * farthest**2 < reach:
             flat.append(_Line(relative))
-        for _ in range(MOST_FINER):
-            if not _is_near(s[k], float(np.linalg.norm(bent)), reach, farthest):
-                break
-            step *= FINER
-            finer = _bent(forward, vector, evaluation, step * direction, others)
-            if finer is None:
-                break
-            before, bent = bent, finer / step**2
-            if np.linalg.norm(bent) >= SETTLED * np.linalg.norm(before):
-                break
+        near = partial(_is_near, s[k], reach, farthest)
+        bent = _settled(bent, second, step, near)
         curvature = float(np.linalg.norm(bent))
-        if not _is_near(s[k], curvature, reach, farthest):
+        if not near(curvature):
             continue
         barrier = s[k] ** 2 / (2.0 * curvature)
         if barrier > MERGED * reach:
@@ -218,7 +211,7 @@ def _folds(
     return folds, flat
 
 
-def _is_near(value: float, curvature: float, reach: float, farthest: float) -> bool:
+def _is_near(value: float, reach: float, farthest: float, curvature: float) -> bool:
     """Return whether a fold with a singular value and a curvature is as near as intervals reach."""
     return (
         curvature > 0
@@ -227,14 +220,40 @@ def _is_near(value: float, curvature: float, reach: float, farthest: float) -> b
     )
 
 
-def _bent(
-    forward: ForwardMap, vector: Array, evaluation: Evaluation, move: Array, others: Array
+def _settled(
+    bent: Array,
+    second: Callable[[float], Array | None],
+    step: float,
+    near: Callable[[float], bool],
+) -> Array:
+    """Return a second derivative by finer differences, while it is that of a fold nearby."""
+    for _ in range(MOST_FINER):
+        if not near(float(np.linalg.norm(bent))):
+            break
+        step *= FINER
+        finer = second(step)
+        if finer is None:
+            break
+        if np.linalg.norm(finer) >= SETTLED * np.linalg.norm(bent):
+            return finer
+        bent = finer
+    return bent
+
+
+def _second_derivative(
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    direction: Array,
+    others: Array,
+    step: float,
 ) -> Array | None:
     """Return the second difference of the residuals that `others` (columns) cannot follow."""
-    both = [_change(forward, vector, evaluation, side * move) for side in (1.0, -1.0)]
+    moves = (side * step * direction for side in (1.0, -1.0))
+    both = [_change(forward, vector, evaluation, move) for move in moves]
     if both[0] is None or both[1] is None:
         return None
-    bent = both[0] + both[1]
+    bent = (both[0] + both[1]) / step**2
     return np.asarray(bent - others @ (others.T @ bent))
 
 
