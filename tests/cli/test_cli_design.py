@@ -98,6 +98,7 @@ def test_dates_are_refused_where_times_are_numbers(
         assert main([*given, *more]) == 2
         assert "is a date, but the times of experiment" in capsys.readouterr().err
     for more in (
+        ["--times", "2021-05-09 12:00Z:2021-05-30:4"],  # with and without a time zone
         ["--set", "k1=2021-05-09"],
         ["--sd", "y=2021-05-09"],
         ["--vary", "a=2021-05-09:5"],

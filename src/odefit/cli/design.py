@@ -28,7 +28,7 @@ from odefit.cli.unknowns import add_fix, with_unknowns
 from odefit.common.errors import InputError
 from odefit.common.option_checks import natural_in
 from odefit.expressions.expressions import number_in
-from odefit.problem.inputs.dates import moment
+from odefit.problem.inputs.dates import moment, pair_of_dates
 
 if TYPE_CHECKING:
     from odefit.problem.problem import Problem
@@ -245,15 +245,16 @@ def _range(text: str, place: str) -> Any:
 
 
 def _pair(text: str) -> tuple[Any, Any] | None:
-    """Return the two numbers or the two dates around a colon; times of day have colons, too."""
-    parts = text.split(":")
-    for i in range(1, len(parts)):
-        ends = [_time_in(":".join(half)) for half in (parts[:i], parts[i:])]
-        if None not in ends and isinstance(ends[0], datetime.datetime) == isinstance(
-            ends[1], datetime.datetime
-        ):
-            return ends[0], ends[1]
-    return None
+    """Return the two numbers or the two dates around a colon; None for any other text."""
+    ends = [_time_in(part) for part in pair_of_dates(text) or text.split(":")]
+    if len(ends) != 2 or None in ends or len({_kind(end) for end in ends}) != 1:
+        return None
+    return ends[0], ends[1]
+
+
+def _kind(time: Any) -> Any:
+    """Return what two times have in common that can be compared."""
+    return time.tzinfo is None if isinstance(time, datetime.datetime) else float
 
 
 def _time_in(text: str) -> float | datetime.datetime | None:

@@ -20,7 +20,7 @@ from odefit.problem.condition import Condition
 from odefit.problem.experiment import frame
 from odefit.problem.habits import not_a_problem
 from odefit.problem.inputs.cells import plain_number
-from odefit.problem.inputs.dates import moment
+from odefit.problem.inputs.dates import moment, pair_of_dates
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.failure import Failure, SimulationError
 from odefit.simulation.forward import ForwardMap
@@ -295,17 +295,11 @@ def times_from_text(text: str, problem: Problem, experiment: str | None = None) 
 
 
 def _ends(text: str, problem: Problem, condition: Condition) -> tuple[float, float] | None:
-    """Return the two times in a text, separated by a colon, which times of day contain as well.
-
-    Returns None for any other text.
-    """
-    parts = text.split(":")
-    for i in range(1, len(parts)):
-        pair = ":".join(parts[:i]), ":".join(parts[i:])
-        if all(moment(part) for part in pair):
-            low, high = as_times(pair, problem, condition)
-            return float(low), float(high)
-    numbers = [plain_number(part) for part in parts]
+    """Return the two times in a text, separated by a colon; None for any other text."""
+    if (dates := pair_of_dates(text)) is not None:
+        low, high = as_times(dates, problem, condition)
+        return float(low), float(high)
+    numbers = [plain_number(part) for part in text.split(":")]
     return None if len(numbers) != 2 or None in numbers else (numbers[0] or 0.0, numbers[1] or 0.0)
 
 

@@ -71,6 +71,13 @@ def moment(value: Any) -> datetime.datetime | None:
         return None
 
 
+def pair_of_dates(text: str) -> tuple[str, str] | None:
+    """Return the two dates in a text, separated by a colon, which times of day contain as well."""
+    parts = text.split(":")
+    pairs = ((":".join(parts[:i]), ":".join(parts[i:])) for i in range(1, len(parts)))
+    return next((pair for pair in pairs if all(map(moment, pair))), None)
+
+
 def column_of_dates(
     values: Sequence[Any], place: Callable[[int], str], issues: Issues
 ) -> Array | None:

@@ -31,9 +31,8 @@ def repetitions(
                 f"missing; time, every and until belong together: {key} is {meaning}",
             )
             return None
-        if (
-            key != "every" and moment(known[key]) is not None
-        ):  # of one of the two, or with and without a time zone
+        if key != "every" and moment(known[key]) is not None:
+            # Two dates are numbers by now, unless one of them lacks a time zone.
             issues.error(
                 f"{place} {key}",
                 "time and until are both numbers, or both dates of one kind; got "
