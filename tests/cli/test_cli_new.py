@@ -52,6 +52,25 @@ def test_a_file_is_replaced_only_by_force(table: Path, capsys: pytest.CaptureFix
     assert odefit.load(target).size == 6
 
 
+def test_a_table_with_limits_is_written_beside_the_file_and_fitted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "t,x\n0,5\n1,3.1\n2,1.8\n3,1.2\n4,0.7\n5,<0.5\n6,<0.5\n"
+    (folder / "lod.csv").write_text(text, encoding="utf-8")
+    assert run("new", "lod.csv") == 0
+    assert capsys.readouterr().err == (
+        "note: lod_limits.csv: this table, with limits in place of texts, is fitted\n"
+        "note: column x: 2 values beyond a limit, such as '<0.5', have the limit there, and 1 "
+        "(below) or -1 (above it) in column x_cens\n"
+    )
+    assert run("fit", "lod.toml", "--starts", "2") == 0
+    capsys.readouterr()
+    Path("lod.toml").unlink()
+    said = refused(capsys, "new", "lod.csv")
+    assert "lod_limits.csv: exists already; write --force to replace it" in said
+    assert Path("lod.csv").read_text(encoding="utf-8") == text
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -121,9 +121,13 @@ def run_new(options: argparse.Namespace) -> int:
     if target.suffix.lower() != ".toml":
         raise InputError(f"{target}: a problem file ends in .toml; write -o {target.stem}.toml")
     check_writable(target)
-    if target.exists() and not options.force:
-        raise InputError(f"{target}: exists already; write --force to replace it, or -o OTHER.toml")
+    _refuse_existing(target, options.force)
     made = draft(options.data, target.parent, target.stem, options.sheet)
+    if made.table is not None:
+        beside = target.with_name(made.table[0])
+        _refuse_existing(beside, options.force)
+        write_atomically(beside, made.table[1])
+        made.notes.insert(0, f"{beside}: this table, with limits in place of texts, is fitted")
     write_atomically(target, made.text)
     for remark in made.remarks:
         print(f"not used: column {remark}", file=sys.stderr)
@@ -139,6 +143,11 @@ def run_new(options: argparse.Namespace) -> int:
     print(f"  odefit check {typed}")
     print(f"  odefit fit {typed}")
     return DONE
+
+
+def _refuse_existing(target: Path, force: bool) -> None:
+    if target.exists() and not force:
+        raise InputError(f"{target}: exists already; write --force to replace it, or -o OTHER.toml")
 
 
 def add_simulate(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import odefit
 from odefit.problem import InputError, Problem, load
-from odefit.problem.toml.draft_columns import rank_as_time
+from odefit.problem.toml.draft_names import is_input_name, rank_as_time
 from odefit.problem.toml.drafts import draft
 
 TIMES = np.linspace(0.0, 10.0, 12)
@@ -25,6 +25,8 @@ def written(folder: Path, table: str) -> tuple[dict[str, Any], Problem, list[str
     (folder / "d.csv").write_text(table, encoding="utf-8")
     made = draft(folder / "d.csv", folder, "d")
     (folder / "d.toml").write_text(made.text, encoding="utf-8")
+    if made.table is not None:
+        (folder / made.table[0]).write_text(made.table[1], encoding="utf-8")
     assert "PLACEHOLDER" in made.text
     return tomllib.loads(made.text), load(folder / "d.toml"), made.remarks
 
@@ -161,9 +163,10 @@ def test_subjects_without_doses_begin_where_each_begins(tmp_path: Path) -> None:
         "t,x,u\n" + rows(lambda t: t, decay, lambda t: int(t > 5)),
         "# few\nt;x\n0;1\n1;0.5\n2;0.3\n",
         "t,x\n0,1\n1,2\n",
+        "t,x\n0,5\n1,3.1\n2,1.8\n3,1.2\n4,0.7\n5,<0.5\n6,BLQ\n",
         "ID,TIME,AMT,DV\n1,0,9,.\n" + "".join(f"1,{t},.,{decay(t)}\n" for t in TIMES[1:]),
     ],
-    ids=range(5),
+    ids=range(6),
 )
 def test_a_draft_can_be_fitted_as_it_is(tmp_path: Path, table: str) -> None:
     _, problem, _ = written(tmp_path, table)
@@ -181,13 +184,82 @@ def test_a_draft_can_be_fitted_as_it_is(tmp_path: Path, table: str) -> None:
         ("x\n3\n2\n", "there is only one column, 'x'; the times belong in a column of their own"),
         ("t,x\n08:30,3\n09:30,2\n", "column t, row 2: '08:30' is not a time; give times as"),
         ("Date,x\n31.01.2024,3\n", "column Date, row 2: '31.01.2024' is not a time; write dates"),
-        ("t,x\n0,5\n1,4\n2,<0.5\n", "x: has texts, such as '<0.5' in row 4; if it is beyond"),
+        ("t,x\n0,<0.5\n1,<0.5\n", "x: has texts, such as '<0.5' in row 2; if it is beyond"),
+        ("t,x\n0,5\n1,late\n2,<0.5\n", "x: has texts, such as 'late' in row 3; correct them"),
+        ("t,x\n0,5\n1,<0.5 mg 3\n", "x: has texts, such as '<0.5 mg 3' in row 3; if it is"),
     ],
 )
 def test_a_table_without_measurements_is_refused(tmp_path: Path, table: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         written(tmp_path, table)
     assert message in caught.value.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "limits", "codes"),
+    [
+        (("<0.5", "<0.5"), (0.5, 0.5), (1, 1)),
+        (("< 0.5", "≤0.4"), (0.5, 0.4), (1, 1)),
+        ((">100", ">= 90"), (100, 90), (-1, -1)),
+        (("above 100", "below 0.5"), (100, 0.5), (-1, 1)),
+        (("<0.5", "BLQ"), (0.5, 0.5), (1, 1)),
+        (("n.d.", "not detected"), (0.7, 0.7), (1, 1)),
+        ((">ULOQ", "<LOQ"), (5, 0.7), (-1, 1)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["x", "x (mg/L)"])
+def test_values_beyond_limits_are_marked_in_a_new_table(
+    tmp_path: Path, name: str, texts: tuple[str, str], limits: tuple[float, ...], codes: Any
+) -> None:
+    lines = "".join(f"{t},{v}\n" for t, v in enumerate((5, 3, 2, 1.2, 0.7, *texts)))
+    (tmp_path / "d.csv").write_text(f"t,{name}\n{lines}", encoding="utf-8")
+    made = draft(tmp_path / "d.csv", tmp_path, "d")
+    assert made.table is not None
+    file, text = made.table
+    assert f'data = "{file}"' in made.text
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    (tmp_path / "d.toml").write_text(made.text, encoding="utf-8")
+    series = load(tmp_path / "d.toml").conditions[0].series["x"]
+    assert series.values.tolist() == [5, 3, 2, 1.2, 0.7, *limits]
+    assert series.censored is not None
+    assert series.censored.tolist() == [0, 0, 0, 0, 0, *codes]
+    (note,) = made.notes
+    said = f"column x: 2 values beyond a limit, such as '{texts[0]}', have the limit there"
+    assert note.startswith(said)
+    assert "column x_cens" in note
+    guessed = {"n.d.": "'n.d.' names no limit, for which 0.7, the nearest measured value, was"}
+    assert guessed.get(texts[0], "") in note
+    assert ("names no limit" in note) == (texts[0] in ("n.d.", ">ULOQ"))
+
+
+def test_doses_and_texts_below_the_limit_make_a_table_with_cens(tmp_path: Path) -> None:
+    lines = "1,0,100,.\n" + "".join(f"1,{t},.,{v}\n" for t, v in ((1, 5), (2, 3), (9, "BLQ")))
+    (tmp_path / "d.csv").write_text(f"ID,TIME,AMT,DV\n{lines}", encoding="utf-8")
+    made = draft(tmp_path / "d.csv", tmp_path, "d")
+    assert made.table is not None
+    assert made.table[1].splitlines()[-1] == "1,9,.,3,1"
+    assert made.table[1].startswith("ID,TIME,AMT,DV,CENS\n1,0,100,.,0\n")
+    # a dose has no limit of detection
+    (tmp_path / "d.csv").write_text("ID,TIME,AMT,DV\n1,0,<1,.\n1,1,.,3\n1,2,9,.\n", "utf-8")
+    with pytest.raises(InputError, match="row 2, column AMT: '<1' is not a number"):
+        draft(tmp_path / "d.csv", tmp_path, "d")
+
+
+def test_marks_of_censored_values_are_no_measurements(tmp_path: Path) -> None:
+    lines = "".join(f"{t},{5 - t},{int(t == 4)}\n" for t in range(5))
+    table, problem, _ = written(tmp_path, f"t,x,x_cens\n{lines}")
+    assert list(table["observables"]) == ["x"]
+    assert "inputs" not in table
+    assert problem.conditions[0].series["x"].censored is not None
+
+
+@pytest.mark.parametrize("name", ["u", "u2", "temperature_C", "Temp", "light_1", "feed_rate"])
+def test_inputs_are_known_by_name(tmp_path: Path, name: str) -> None:
+    assert is_input_name(name)
+    table, _, _ = written(tmp_path, f"t,x,{name}\n" + rows(lambda t: t, decay, np.sin))
+    assert list(table["inputs"]) == [name]
+    assert not is_input_name("uptake")
 
 
 def test_names_with_units_become_names_of_the_model(tmp_path: Path) -> None:

@@ -69,6 +69,29 @@ def subject_key(cell: Any) -> str:
     return str(int(cell)) if float(cell).is_integer() else str(cell)
 
 
+def beyond_limit(cell: str) -> tuple[float | None, int] | None:
+    """Return the limit and the code of a value such as ``<0.5`` or ``> 100``; None for other texts.
+
+    The code is that of a column ``_cens``: 1 below the limit, -1 above it. The limit is None where
+    the text has only words, such as ``BLQ``.
+    """
+    match = _LIMIT.match(cell)
+    if match is None:
+        return None
+    code = -1 if _ABOVE.match(cell) else 1
+    number = _limit_in(cell)
+    if number is not None:
+        return float(number), code
+    return None if re.search("[0-9]", cell) else (None, code)
+
+
+def _limit_in(cell: str) -> str | None:
+    """Return the number behind the signs or the words of a limit."""
+    match = re.match(r"[<>≤≥]|(below|above|under|over)\b", cell, re.IGNORECASE)
+    number = "" if match is None else cell[match.end() :].lstrip("<>≤≥= ").replace(",", ".")
+    return number if _FLOAT.match(number) else None
+
+
 CORRECT = "correct it, or leave the field empty if it was not measured"
 """The remedy for a text that has no known meaning."""
 
@@ -108,8 +131,7 @@ def remedy(
     if _LIMIT.match(cell):
         above = _ABOVE.match(cell) is not None
         limit, code = ("upper_limit", -1) if above else ("lower_limit", 1)
-        number = cell.lstrip("<>≤≥= ").replace(",", ".")
-        value = number if _FLOAT.match(number) else "the limit"
+        value = _limit_in(cell) or "the limit"
         mark = mark or f"{column}_cens"
         return (
             f"if it is beyond a limit of quantification, write {value} here and either {limit} = "

@@ -1,4 +1,4 @@
-"""Guesses from a table's names and row order: usable names, times, runs."""
+"""Guesses from a table's columns and the order of its rows: times, runs, roles."""
 
 from __future__ import annotations
 
@@ -9,31 +9,27 @@ import re
 from collections.abc import Mapping, Sequence
 
 from odefit.common.errors import InputError, shown
-from odefit.problem.building.columns import NAMES_OF_TIME
-from odefit.problem.building.times import NAMES_OF_DATES
 from odefit.problem.dosing.dose_records import ROLES
 from odefit.problem.dosing.subjects import IDENTIFIERS
 from odefit.problem.inputs.cells import is_missing, plain_number, remedy
-from odefit.problem.inputs.dates import UNITS_OF_TIME, column_of_dates, since
+from odefit.problem.inputs.dates import column_of_dates, since
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.sentinels import point_out_sentinels
 from odefit.problem.inputs.table import Cells
 from odefit.problem.model import check_name
+from odefit.problem.toml.draft_limits import Limits, limits_of
+from odefit.problem.toml.draft_names import (
+    OTHER_TIME,
+    is_input_name,
+    rank_as_time,
+    with_usable_names,
+)
 
 FEWEST_COUNTS = 4
 """Smallest number of distinct integers that make a column one of counts."""
 
-INPUT_WORDS = (
-    "u", "input", "temp", "temperature", "feed", "flow", "light", "voltage", "current", "dilution",
-    "stimulus", "inflow", "rain", "load",
-)  # fmt: skip
-"""Lower-case names, without trailing numbers, of typical inputs."""
-
 STAIRS = 4
 """Fewest rows per value for which a column without gaps is taken for a stepwise input."""
-
-BRACKETS = re.compile(r"\s*[(\[{]([^()\[\]{}]*)[)\]}]\s*\Z")
-"""Brackets at the end of a column's name, mostly around a unit."""
 
 RUNS = IDENTIFIERS | {"RUN", "BATCH", "EXPERIMENT", "SERIES", "REPLICATE", "ANIMAL", "INDIVIDUAL"}
 """Upper-case names of columns that identify runs or subjects if their values repeat."""
@@ -44,76 +40,6 @@ NAMES_OF_VALUES = frozenset({"value", "values", "measurement", "concentration"})
 
 DOSES = re.compile(r"(dose|doses|dosage|amount|amt)(_?[mun]?(g|mol)(_kg)?)?")
 """Lower-case names of columns that hold doses, if no measurement is in the same rows."""
-
-OTHER_TIME = 2
-"""Rank below which a name can only mean the time."""
-
-SHORTEST_ALONE = 4
-"""Length of a unit that by itself names a column of times, unless it is ``day``; `s` is shorter."""
-
-
-def with_usable_names(cells: Cells) -> tuple[Cells, dict[str, str]]:
-    """Return a table with valid names, and the old name of each renamed column.
-
-    Brackets at the end, mostly around a unit, are dropped unless names would become equal, and
-    other signs become underscores. A column such as ``Biomass_g/L`` beside ``Biomass_sd`` becomes
-    ``Biomass``. A long table keeps its names, because its covariates use them.
-    """
-    long = {name for names in ROLES.values() for name in names}
-    if any(name.upper() in long for name in cells):
-        return cells, {}
-    short = [name if is_name(name) else _as_name(BRACKETS.sub("", name)) for name in cells]
-    names: dict[str, str] = {}
-    for name, short_name in zip(cells, short, strict=True):
-        if short_name != name and short.count(short_name) > 1:  # they differ only in the brackets
-            short_name = _as_name(name)
-        if (
-            not is_name(short_name)
-            or (short_name != name and short_name in cells)
-            or short_name in names.values()
-        ):
-            short_name = name
-        names[name] = short_name
-    for short_name in [*names.values()]:
-        stem = short_name.removesuffix("_sd")
-        if stem == short_name or stem in names.values() or not is_name(stem):
-            continue
-        measured = [
-            n for n, o in names.items() if o.startswith(f"{stem}_") and not o.endswith("_sd")
-        ]
-        if len(measured) == 1:
-            names[measured[0]] = stem
-    cells_out = Cells({names[name]: column for name, column in cells.items()})
-    cells_out.lines = cells.lines
-    return cells_out, {short_name: name for name, short_name in names.items() if short_name != name}
-
-
-def rank_as_time(name: str) -> int | None:
-    """Return the rank of a name such as ``Time (min)`` as time, 0 for best; None if it is not.
-
-    A single letter with another unit has no rank: ``T (°C)`` is a temperature.
-    """
-    unit, bare = BRACKETS.search(name), BRACKETS.sub("", name).strip().casefold()
-    known = unit is not None and unit[1].strip().casefold() in UNITS_OF_TIME
-    alone = bare in UNITS_OF_TIME and (len(bare) >= SHORTEST_ALONE or bare == "day")
-    if unit is not None and not known and len(bare) == 1:
-        return None
-    if bare in NAMES_OF_TIME or re.fullmatch(_TIME_AND_UNIT, bare):
-        return 0 if known else 4 if name == "T" else 1
-    if bare in NAMES_OF_DATES:
-        return 2
-    if alone or bare.startswith("time") or bare.endswith("time"):
-        return 1 if known else 3
-    return 4 if known else None
-
-
-def unit_of_time(name: str) -> str | None:
-    """Return the unit in the name of a column of times, such as ``Time (min)``."""
-    bare = name.casefold()
-    if bare in UNITS_OF_TIME:
-        return UNITS_OF_TIME[bare]
-    match = re.search(r"[_\s(\[{/]([a-z]+)[)\]}]?\s*$", bare)
-    return UNITS_OF_TIME.get(match[1]) if match else None
 
 
 def column_of_runs(times: Sequence[float], columns: Mapping[str, Sequence[str]]) -> str | None:
@@ -169,20 +95,6 @@ def _days(cells: Sequence[str]) -> list[float | None] | None:
     return [since(begin, d, "d") if isinstance(d, datetime.datetime) else math.nan for d in dates]
 
 
-def _as_name(text: str) -> str:
-    return re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
-
-
-def is_name(name: str) -> bool:
-    """Return whether a name is valid in expressions."""
-    issues = Issues()
-    check_name(name, "", issues)
-    return not issues.errors
-
-
-_TIME_AND_UNIT = f"(t|time)_?({'|'.join(UNITS_OF_TIME)})"
-
-
 class Columns:
     """The possible roles of each column of a table."""
 
@@ -196,6 +108,8 @@ class Columns:
         # The first text of a column that is not all numbers, and its row.
         self.wrong: dict[str, tuple[str, int]] = {}
         self.texts = dict(cells.items())
+        self.lines = cells.lines
+        self._limits: dict[str, Limits] = {}
         rows = range(len(next(iter(cells.values()), [])))
         if len(cells) == 1:
             name = next(iter(cells))
@@ -208,19 +122,23 @@ class Columns:
             self.dated |= set() if days is None else {name}
             numbers = days or [number_in(cell) for cell in column]
             wrong = [i for i in rows if numbers[i] is None]
-            if wrong:
-                text = column[wrong[0]].strip()
-                self.wrong[name] = text, (line := cells.lines[wrong[0]])
-                correction = remedy(text, name, otherwise="correct them if it is a measurement")
-                self.remarks.append(
-                    f"{name}: has texts, such as {shown(text)} in row {line}; {correction}"
-                )
+            limits = limits_of(column) if wrong and self._rank(name) is None else None
+            if limits is not None:
+                self._limits[name] = limits
+                self.values[name] = [*limits.values]
+            elif wrong:
+                self._refuse(name, wrong[0])
             elif any(not math.isnan(v) for v in numbers if v is not None):
                 self.values[name] = [math.nan if v is None else v for v in numbers]
         self.stated: dict[str, str] = {}  # roles of columns whose names do not give them
         self.time = self._find_time()
         self.roles = self._find_roles()
         self._repeated: set[str] = set()  # columns of runs that repeat within other ones
+        for name in {*self.roles.values()} & self._limits.keys() - {self.roles.get("DV", "")}:
+            del self.values[name]
+            self._refuse(
+                name, next(row for row, code in enumerate(self._limits[name].codes) if code)
+            )
         self.by = self._find_subjects()
         self.dosing = "AMT" in self.roles
         taken = {self.time, self.by, *self.roles.values(), *self._repeated}
@@ -228,13 +146,15 @@ class Columns:
         if self.by is None and not self.roles:
             self._look_for_runs(cells.lines, rest)
         self.sds = [n for n in rest if n.endswith("_sd") and n[:-3] in rest]
-        rest = [n for n in rest if n not in self.sds]
+        self.marks = [n for n in rest if n.endswith("_cens") and n[:-5] in rest]
+        rest = [n for n in rest if n not in (*self.sds, *self.marks)]
         self.covariates = [n for n in rest if self.by is not None and self._constant(n)]
         rest = [n for n in rest if n not in self.covariates and self._usable(n)]
         self.inputs = {n: kind for n in rest if (kind := self._input(n)) is not None}
         self.observables = [n for n in rest if n not in self.inputs]
         if not self.observables and "DV" not in self.roles and self.inputs:
             self.observables = [self.inputs.popitem()[0]]
+        self.limits = self._limits_of_measurements()
         issues = Issues()
         looked = {self.time, *self.observables, *self.inputs, *self.covariates}
         looked |= {self.roles.get("DV", self.time)}
@@ -258,6 +178,27 @@ class Columns:
                 )
             )
 
+    def _rank(self, name: str) -> int | None:
+        """Return the rank of a column as time, by its name in the table."""
+        return rank_as_time(self.named.get(name, name))
+
+    def _refuse(self, name: str, row: int) -> None:
+        """Remark on a column with a text in a row."""
+        text = self.texts[name][row].strip()
+        self.wrong[name] = text, (line := self.lines[row])
+        correction = remedy(text, name, otherwise="correct them if it is a measurement")
+        self.remarks.append(f"{name}: has texts, such as {shown(text)} in row {line}; {correction}")
+
+    def _limits_of_measurements(self) -> dict[str, tuple[Limits, str]]:
+        """Return the values beyond limits in columns of measurements, and the column of codes."""
+        if (dv := self.roles.get("DV")) is not None:
+            marks = {dv: self.roles.get("CENS", "CENS")}
+        else:
+            marks = {name: f"{name}_cens" for name in self.observables}
+        limits = {n: (self._limits[n], mark) for n, mark in marks.items() if n in self._limits}
+        self.notes += [one.note(n, mark) for n, (one, mark) in limits.items()]
+        return limits
+
     def of(self, name: str) -> list[float]:
         """Return the numbers of a column without gaps."""
         return [v for v in self.values[name] if not math.isnan(v)]
@@ -273,7 +214,7 @@ class Columns:
         return (max(times) - min(times)) or 1.0
 
     def _find_time(self) -> str:
-        ranks = {n: rank_as_time(self.named.get(n, n)) for n in (*self.values, *self.wrong)}
+        ranks = {n: self._rank(n) for n in (*self.values, *self.wrong)}
         named = {n: rank for n, rank in ranks.items() if rank is not None}
         best = min(named, key=lambda n: named[n], default=None)
         if best in self.values:
@@ -346,9 +287,8 @@ class Columns:
         Numbers of replicates repeat at each temperature, which tells the runs apart instead.
         """
         for other, values in self.values.items():
-            stem = other.casefold().rstrip("0123456789").rstrip("_")
-            is_input = stem in INPUT_WORDS or stem.partition("_")[0] in INPUT_WORDS
-            if not is_input or not 1 < len({*values}) < len(values) or any(map(math.isnan, values)):
+            several = 1 < len({*values}) < len(values) and not any(map(math.isnan, values))
+            if not several or not is_input_name(other):
                 continue
             by_place: dict[tuple[str, float], set[float]] = {}
             for run, time, value in zip(
@@ -391,7 +331,7 @@ class Columns:
     def _usable(self, name: str) -> bool:
         issues = Issues()
         check_name(name, "", issues)
-        rank = rank_as_time(self.named.get(name, name))
+        rank = self._rank(name)
         if rank is not None and rank < OTHER_TIME:
             self.remarks.append(f"{name}: has times as well, of which one column is enough")
         elif issues.errors:
@@ -407,9 +347,11 @@ class Columns:
 
     def _input(self, name: str) -> str | None:
         """Return the interpolation of a column that looks like an input; otherwise None."""
+        if name in self._limits:
+            return None
         values = self.values[name]
         gaps = any(math.isnan(v) for v in values)
         different = len(set(values))
-        if name.casefold().rstrip("0123456789").rstrip("_") in INPUT_WORDS:
+        if is_input_name(name):
             return "constant" if different * STAIRS <= len(values) else "linear"
         return "constant" if not gaps and 1 < different <= len(values) / STAIRS else None

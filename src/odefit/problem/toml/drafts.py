@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,9 @@ from odefit.problem.inputs.cells import is_missing
 from odefit.problem.inputs.file_access import CONTROL
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.inputs.table import read_cells
-from odefit.problem.toml.draft_columns import Columns, are_counts, is_name, unit_of_time
+from odefit.problem.toml.draft_columns import Columns, are_counts
+from odefit.problem.toml.draft_limits import table_with_limits
+from odefit.problem.toml.draft_names import is_name, unit_of_time
 from odefit.problem.toml.reading import problem_from_mapping
 
 FIRST_UNKNOWNS = ("rate", "level", "initial value")
@@ -34,13 +37,16 @@ class Draft:
     # a sentence on each unused column, with a remedy
     remarks: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # other oddities of the table
+    # the table that the problem file names instead, by its name beside the file
+    table: tuple[str, str] | None = None
 
 
 def draft(data: Path, folder: Path, name: str, sheet: str | None = None) -> Draft:
     """Return a problem file for a table, with a placeholder for the model.
 
-    The name of the table is written relative to `folder`, that of the problem file. Raises
-    InputError if the table has no times, or no column that may be a measurement.
+    The name of the table is written relative to `folder`, that of the problem file. Where it has
+    texts such as ``<0.5``, the problem file names a new table with limits and marks for them.
+    Raises InputError if the table has no times, or no column that may be a measurement.
     """
     issues = Issues()
     if sheet is not None:
@@ -49,13 +55,22 @@ def draft(data: Path, folder: Path, name: str, sheet: str | None = None) -> Draf
     issues.raise_errors()
     assert cells is not None
     columns = Columns(cells, str(data))
+    table = None
     relative = Path(os.path.relpath(data, folder)).as_posix()
+    if columns.limits:
+        relative = f"{name}_limits.csv"
+        named = {columns.named.get(n, n): pair for n, pair in columns.limits.items()}
+        table = relative, table_with_limits(cells, named)
     written = _Writer(columns, relative, name).text()
     text = CONTROL.sub(lambda c: repr(c[0])[1:-1], written)  # in comments
-    drafted = Draft(text, columns.remarks, columns.notes)
+    drafted = Draft(text, columns.remarks, columns.notes, table)
     # The user named the table, so it may be anywhere.
     anywhere = Path(os.path.realpath(data)).parent
-    problem_from_mapping(tomllib.loads(drafted.text), folder, name, within=anywhere)
+    with tempfile.TemporaryDirectory() as temporary:
+        if table is not None:
+            folder = anywhere = Path(temporary)
+            (folder / relative).write_text(table[1], encoding="utf-8")
+        problem_from_mapping(tomllib.loads(drafted.text), folder, name, within=anywhere)
     return drafted
 
 
@@ -128,7 +143,7 @@ class _Writer:
         lines += [f"data = {_quoted(self.data)}"]
         if c.time != "t":
             lines += [f"time = {_quoted(c.named.get(c.time, c.time))}"]
-        used = [*c.observables, *c.sds, *c.inputs]
+        used = [*c.observables, *c.sds, *c.marks, *c.inputs]
         named = {n: n for n in used if n in c.named} | c.stated
         if pairs := [f"{n} = {_quoted(c.named.get(o, o))}" for n, o in named.items()]:
             why = "one value a row" if "DV" in c.stated else "what the table calls them"
@@ -226,7 +241,9 @@ class _Writer:
     def _counted(self, name: str) -> bool:
         """Return whether an observable is counted and has count noise."""
         c, values = self.columns, self.measured[name]
-        doses = c.dosing or f"{name}_sd" in c.sds or any(c.by_role(r) for r in ("CENS", "BLQ"))
+        marked = c.limits or f"{name}_cens" in c.marks
+        marked = marked or any(c.by_role(r) for r in ("CENS", "BLQ"))
+        doses = c.dosing or f"{name}_sd" in c.sds or marked
         # The placeholder adds an input with either sign, so that its mean may be negative.
         return not doses and not c.inputs and len(values) >= FEWEST and are_counts(values)
 
@@ -288,7 +305,9 @@ class _Writer:
         with_sd = {n[:-3] for n in c.sds if all(_filled(c, n))}
         rest = [n for n in self.measured if n not in with_sd]
         few = [n for n in rest if len(self.measured[n]) < FEWEST]
-        censored = any(v != 0 for role in ("CENS", "BLQ") for v in c.by_role(role))
+        codes = [v for role in ("CENS", "BLQ") for v in c.by_role(role)]
+        codes += [v for name in c.marks for v in c.of(name)]
+        censored = bool(c.limits) or any(v != 0 for v in codes)
         if not rest:
             return ["", "# The standard deviations are in the columns with _sd after their name."]
         counts = '{ distribution = "negative-binomial", dispersion = "estimate" }'
