@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odefit.reporting.estimates.row import Row
 from odefit.reporting.numbers import (
     decade_for,
     duration,
@@ -16,7 +17,7 @@ from odefit.reporting.numbers import (
     to_decade,
     to_units,
 )
-from odefit.reporting.parameters import LONGEST_RUN, Row, shortened
+from odefit.reporting.parameters import LONGEST_RUN, shortened
 
 
 @pytest.mark.parametrize(

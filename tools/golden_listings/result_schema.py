@@ -49,6 +49,14 @@ REPEATED: Mapping[str, Any] = {
     "parameters": BY_NAME | {"description": "Parameters of the best solution by name."},
     "initial": BY_NAME | {"description": "Initial values of the best solution by state."},
     "noise": BY_NAME | {"description": "Estimated parameters of the noise by name."},
+    "dates": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "description": "Dates of estimates that are points of time, and of their intervals' ends.",
+    },
     "unknowns": {
         "type": "array",
         "items": {"type": "string"},

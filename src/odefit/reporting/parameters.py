@@ -5,123 +5,41 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.common.packages import require
 from odefit.expressions.expressions import Expression, parse
 from odefit.problem.parameters import Parameter, Unknown
 from odefit.problem.problem import Problem
+from odefit.problem.variants.dated_unknowns import dated_unknowns
+from odefit.reporting.estimates.row import (
+    LARGEST_RSE,
+    MISSING,
+    Kind,
+    Note,
+    Row,
+    joined,
+)
 from odefit.reporting.numbers import decade_for, level_words, percent, significant, to_decade
 from odefit.result_data import ResultData, Solution
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Kind = Literal["parameter", "initial", "noise"]
-
 LONGEST_RUN = 5
 """Longest run of equal known initial values that the table lists row by row."""
 
-MISSING = math.nan
-"""The value of a missing number."""
-
-
-LARGEST_RSE = 1000.0
-"""Relative standard error, in per cent, above which a word replaces the number: linearisation does
-not hold that far."""
-
-
-@dataclass(frozen=True)
-class Note:
-    """The full remark on a number: words in which {} is replaced by a number.
-
-    ``value`` is that number, ``shown`` its text, and ``more`` holds further sentences.
-    """
-
-    words: str = ""
-    value: float = MISSING
-    shown: str = ""
-    more: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return joined([self])
-
-
-def joined(notes: Sequence[Note]) -> str:
-    """Merge notes that use the same words."""
-    shown = list(dict.fromkeys(n.shown for n in sorted(notes, key=lambda n: n.value)))
-    number = f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else shown[0]
-    more = dict.fromkeys(sentence for note in notes for sentence in note.more)
-    return " ".join([f"{notes[0].words.replace('{}', number)}{'.' * bool(more)}", *more])
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the table of estimates; numbers that are missing are NaN.
-
-    ``experiment`` is set only where each experiment has a value of its own. ``identifiable`` is
-    None where identifiability is not decided (fixed, at a bound, weakly determined, or not
-    analysed). ``flag`` is the reason for a missing number in a word or two, ``remark`` and its text
-    ``note`` the same in full.
-    """
-
-    key: str
-    name: str
-    kind: Kind
-    experiment: str | None
-    unit: str
-    estimate: float
-    std_error: float = MISSING
-    ci_low: float = MISSING
-    ci_high: float = MISSING
-    identifiable: bool | None = None
-    flag: str = ""
-    remark: Note = Note()
-    unknown: Unknown | None = None
-
-    @property
-    def note(self) -> str:
-        """The full reason for a missing number, or a word of caution."""
-        return str(self.remark)
-
-    @property
-    def rse(self) -> float:
-        """The relative standard error (RSE) in per cent; NaN if missing."""
-        if not (math.isfinite(self.std_error) and self.estimate):
-            return MISSING
-        return 100.0 * self.std_error / abs(self.estimate)
-
-    @property
-    def rse_shown(self) -> str:
-        """The relative standard error in per cent as text; empty if missing."""
-        if self.rse > LARGEST_RSE:
-            return "large"
-        return significant(self.rse, 2, keep_zeros=True)
-
-    @property
-    def shown(self) -> tuple[str, str, str, str]:
-        """Estimate, error and limits as texts with the same last digit; empty if missing."""
-        decade = decade_for(self.estimate, self.std_error)
-        large = self.rse > LARGEST_RSE
-        return (
-            to_decade(self.estimate, decade),
-            "large" if large else significant(self.std_error, 2, keep_zeros=True),
-            to_decade(self.ci_low, decade),
-            to_decade(self.ci_high, decade),
-        )
-
-    @property
-    def estimated(self) -> bool:
-        """True if the quantity was an unknown of the fit."""
-        return self.unknown is not None
+DATE_COLUMNS = ("date", "date_low", "date_high")
+"""Columns of the table in problems with dates, if an unknown is a point of time."""
 
 
 def parameter_rows(result: ResultData) -> list[Row]:
     """Return a row for every parameter, initial value and noise parameter, also for known ones."""
     problem = result.problem
     best = result.solutions[0] if result.solutions else None
+    dated = dated_unknowns(problem)
     unknowns = {u.key: u for u in problem.unknowns}
     rows = []
     for kind, key, value in _entries(problem, best):
@@ -133,6 +51,7 @@ def parameter_rows(result: ResultData) -> list[Row]:
             rows.append(_row(unknown, MISSING, flag="no solution", remark=Note(reason)))
         else:
             row = _unknown_row(unknown, value, result.uncertainty)
+            row = replace(row, dated=dated.get(key))
             rows.append(over_all_solutions(row, result, problem.keys.index(key)))
     return rows
 
@@ -204,6 +123,10 @@ def parameter_table(result: ResultData) -> pd.DataFrame:
         {column: [getattr(row, column) for row in rows] for column in columns},
         index=pd.Index([row.key for row in rows], name="key"),
     )
+    if any(row.dated for row in rows):
+        for column, value in zip(DATE_COLUMNS, ("estimate", "ci_low", "ci_high"), strict=True):
+            dates = [row.dated and row.dated.date(getattr(row, value)) for row in rows]
+            table[column] = pd.Series(dates, index=table.index)
     # Otherwise pandas turns None into NaN, or the column into plain booleans.
     table["identifiable"] = pd.Series(
         [row.identifiable for row in rows], index=table.index, dtype=object

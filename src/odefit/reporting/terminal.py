@@ -15,9 +15,9 @@ from odefit.assessment.parts import ProvedRegion
 from odefit.assessment.profiles import ProfilesData
 from odefit.common.errors import counted, some
 from odefit.methods.estimate import Route
+from odefit.reporting.estimates.row import Row
 from odefit.reporting.numbers import duration, significant, to_units
 from odefit.reporting.parameters import (
-    Row,
     interval_level,
     parameter_rows,
     shortened,
@@ -211,6 +211,7 @@ def _estimates(
         f"{', '.join(keys) if bare else some(keys)}: {note}"
         for keys, note in together(rows, short=bare)
     ]
+    notes += [f"{row.key}: {row.dates_shown}" for row in rows if row.dates_shown]
     if UNIT in left_out:
         notes.append(f"units: {_units(rows)}")
     if notes:

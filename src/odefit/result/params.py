@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from odefit.common.errors import nearest_first
+from odefit.reporting.estimates.row import Row
 from odefit.reporting.numbers import significant
-from odefit.reporting.parameters import Row, parameter_rows
+from odefit.reporting.parameters import parameter_rows
 from odefit.result_data import ResultData
 
 

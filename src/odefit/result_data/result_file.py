@@ -27,6 +27,7 @@ from odefit.methods.estimate import Certificate, Status
 from odefit.problem.inputs.file_access import read_content, refuse_controls
 from odefit.problem.inputs.issues import Issues
 from odefit.problem.problem import Problem
+from odefit.problem.variants.dated_unknowns import dated_unknowns
 from odefit.result_data import ResultData
 from odefit.result_data.notices import Notice, NoticeKind
 from odefit.result_data.result_checks import check_repeated, check_shapes, check_values
@@ -40,8 +41,8 @@ FORMAT = 1
 ORDER = (
     "format", "problem", "method", "status", "message", "objective", "log_likelihood",
     "measure", "values", "parameters", "initial", "noise", "solutions", "assessment",
-    "uncertainty", "goodness", "warnings", "notices", "reasons", "failed_stages", "seconds",
-    "seed", "versions", "unknowns", "outliers", "profiles", "routes", "starts",
+    "dates", "uncertainty", "goodness", "warnings", "notices", "reasons", "failed_stages",
+    "seconds", "seed", "versions", "unknowns", "outliers", "profiles", "routes", "starts",
 )  # fmt: skip
 KEYS = (
     *ORDER,
@@ -55,6 +56,7 @@ OPTIONAL_KEYS = (
     *(f.name for f in fields(ResultData) if f.metadata.get("optional", False)),
     "measure",
     "values",
+    "dates",
 )
 """Keys that a file omits if they would be empty."""
 
@@ -165,10 +167,27 @@ def to_mapping(result: ResultData) -> dict[str, Any]:
     if result.log_likelihood is not None:  # otherwise objectives compare
         plain["measure"] = result.measure
         plain["values"] = [result.value_of(solution) for solution in result.solutions]
+    plain["dates"] = _dates(result)
     empty = {key for key in OPTIONAL_KEYS if not plain.get(key)}
     if all(notice.kind is NoticeKind.OTHER for notice in result.notices):
         empty.add("notices")  # a file of a version that had none stays as it is
     return {key: plain[key] for key in KEYS if key not in empty}
+
+
+def _dates(result: ResultData) -> dict[str, dict[str, str | None]]:
+    """Return the dates of estimates that are points of time, and of the ends of their intervals."""
+    dates: dict[str, dict[str, str | None]] = {}
+    uncertainty = result.uncertainty
+    for key, dated in dated_unknowns(result.problem).items() if result.solutions else ():
+        values = {"estimate": float(result.best.vector[result.problem.keys.index(key)])}
+        if uncertainty is not None and key in uncertainty.keys:
+            ends = map(float, uncertainty.intervals[uncertainty.keys.index(key)])
+            values |= zip(("lower", "upper"), ends, strict=True)
+        of_key = {name: dated.date(value) for name, value in values.items()}
+        dates[key] = {
+            name: None if date is None else date.isoformat() for name, date in of_key.items()
+        }
+    return dates
 
 
 def from_mapping(data: Any, source: str = "result") -> ResultData:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from odefit.reporting.estimates.row import Row
 from odefit.reporting.parameters import (
-    Row,
     interval_level,
     parameter_rows,
     parameter_table,
@@ -115,17 +115,26 @@ def _cells(
     level = words(f"{interval_level(result)} interval")
     head = ["Quantity", "Estimate", "Standard error", words("RSE %"), level]
     head += ["Unit"] if units else []
+    dates = any(row.dated for row in rows)
+    head += ["Date"] if dates else []
     head.append("Remark")
-    body = [_row(row, words, number, units=units) for row in rows]
+    body = [_row(row, words, number, units=units, dates=dates) for row in rows]
     return head, body
 
 
 def _row(
-    row: Row, words: Callable[[str], str], number: Callable[[str], str], *, units: bool
+    row: Row,
+    words: Callable[[str], str],
+    number: Callable[[str], str],
+    *,
+    units: bool,
+    dates: bool,
 ) -> list[str]:
     estimate, error, low, high = row.shown
     interval = f"{words('[')}{number(low)}, {number(high)}{words(']')}" if low and high else ""
     cells = [words(row.key), number(estimate), number(error), number(row.rse_shown), interval]
     if units:
         cells.append(words(row.unit))
+    if dates:
+        cells.append(words(row.dates_shown))
     return [*cells, words(row.flag)]

@@ -26,6 +26,7 @@ from odefit.reporting import sentences
 from odefit.reporting.curves import DENSE, Curve, fit_curves
 from odefit.reporting.documents.fit_panels import driving_panels, fit_panels, overlay
 from odefit.reporting.documents.svg import Drawing, drawing
+from odefit.reporting.estimates.row import Row
 from odefit.reporting.figures import (
     bounds,
     correlation,
@@ -48,7 +49,7 @@ from odefit.reporting.figures.style import plain_style
 from odefit.reporting.formulas import equations
 from odefit.reporting.formulas.mathml import Symbols
 from odefit.reporting.numbers import duration, level_words, significant
-from odefit.reporting.parameters import Row, interval_level, parameter_rows
+from odefit.reporting.parameters import interval_level, parameter_rows
 from odefit.reporting.predictions import band_source
 from odefit.reporting.profiles import (
     REGION_TITLES,

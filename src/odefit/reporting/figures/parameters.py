@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from odefit.reporting.estimates.row import Row
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import SCREEN, Canvas
-from odefit.reporting.parameters import Row, interval_level, parameter_rows
+from odefit.reporting.parameters import interval_level, parameter_rows
 from odefit.result_data import ResultData
 
 if TYPE_CHECKING:
