@@ -8,6 +8,7 @@ import random
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -306,3 +307,34 @@ def test_an_exception_for_want_of_memory_says_so(
     monkeypatch.setattr("odefit.cli.commands.run", fails)
     assert run("methods") == 2
     assert capsys.readouterr().err == "error: there is not enough memory: an array\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_command_says_on_a_terminal_that_it_reads_before_it_loads_modules(folder: Path) -> None:
+    import pty
+
+    code = (
+        "import sys\nfrom odefit.cli import main\n"
+        "class Loaded:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'odefit.cli.commands':\n"
+        "            print('[loads]', end='', file=sys.__stderr__, flush=True)\n"
+        "sys.meta_path.insert(0, Loaded())\n"
+        "sys.argv[1:] = ['check', 'decay.toml']\nsys.exit(main())"
+    )
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    printed = b""
+    with suppress(OSError):  # the end of a terminal
+        while part := os.read(ours, 4096):
+            printed += part
+    assert process.wait(timeout=120) == 0
+    text = printed.decode()
+    assert text.startswith("reading ...[loads]")
+    rest = text.removeprefix("reading ...[loads]")
+    assert rest.startswith("\r           \r")  # removed by the first output
+    assert "decay" in rest
+    assert "reading" not in rest

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 
 from odefit.cli.exit_statuses import UNUSABLE
 from odefit.cli.streams import (
+    end_beginning,
     guard_memory,
     leave,
     leave_unfinished,
     memory_allowed,
     prepare_streams,
+    show_beginning,
     spare_bytecode,
     spare_collections,
     spare_threads,
@@ -50,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             prepare_streams(program)
             if program:
+                show_beginning(sys.argv[1:])
                 spare_bytecode()
                 spare_threads()
                 spare_collections()
@@ -61,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             except SystemExit:  # after --help and --version
                 sys.stdout.flush()
                 raise
+            end_beginning()
             sys.stdout.flush()  # flush here, where a full disk can still be reported
             if program:
                 leave_unfinished(status)

@@ -9,6 +9,7 @@ import gc
 import io
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -20,10 +21,14 @@ class _Outlet(io.FileIO):
     full disk raises an error once.
     """
 
+    shown = 0  # the width of the word that stands on the terminal until the first output
     gone = False
     terminal = False  # a terminal that is closed cannot be recognised as one any more
 
     def write(self, data: Any, /) -> int:
+        if self.terminal and _Outlet.shown:
+            width, _Outlet.shown = _Outlet.shown, 0
+            self.write(b"\r" + b" " * width + b"\r")
         if not self.gone:
             try:
                 return super().write(data)
@@ -81,6 +86,27 @@ def prepare_streams(program: bool) -> None:
             raw = outlet(number, "w", closefd=False)
             setattr(sys, name, io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "replace"))
 
+
+def show_beginning(words: Sequence[str]) -> None:
+    """Show on a terminal that a command reads its files, until its first output.
+
+    Loading the modules that do so may take seconds.
+    """
+    raw = getattr(getattr(sys.stderr, "buffer", None), "raw", None)
+    reads = len(words) > 1 and not {"-h", "--help"} & {*words}
+    if reads and isinstance(raw, _Outlet) and raw.terminal:
+        sys.stderr.write(BEGINNING)
+        sys.stderr.flush()
+        _Outlet.shown = len(BEGINNING)
+
+
+def end_beginning() -> None:
+    """Remove what :func:`show_beginning` has shown, if there was no output."""
+    if _Outlet.shown:
+        print(end="\r", file=sys.stderr, flush=True)
+
+
+BEGINNING = "reading ..."
 
 ANY_TEXT = "odefit-any-text"  # how standard output treats text that its encoding lacks
 
