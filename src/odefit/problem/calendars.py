@@ -93,12 +93,17 @@ def dates_as_times(times: Any, problem: Problem, experiments: Sequence[str]) -> 
     """
     if not any(map(moment, _listed(times))):
         return times
-    first, *others = [as_times(times, problem, problem.condition(name)) for name in experiments]
+    each = [as_times(times, problem, problem.condition(name)) for name in experiments]
+    return equal_times(each, "times")
+
+
+def equal_times(
+    each: Sequence[Array], place: str, remedy: str = "give numbers, which count from each"
+) -> Array:
+    """Return the times of every experiment, which are equal; an InputError refuses others."""
+    first, *others = each
     if any(not np.array_equal(first, other) for other in others):
-        raise InputError(
-            "times: the experiments count from dates of their own; give numbers, which count from "
-            "each"
-        )
+        raise InputError(f"{place}: the experiments count from dates of their own; {remedy}")
     return first
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from odefit.assessment.predictions.bands import Band, BandSource
 from odefit.common.arrays import Array, BoolArray, IntArray
 from odefit.common.errors import InputError
-from odefit.problem.calendars import Calendar, as_times, calendar_of
+from odefit.problem.calendars import Calendar, as_times, calendar_of, equal_times
 from odefit.problem.condition import Condition, Series
 from odefit.problem.inputs.cells import plain_number
 from odefit.problem.inputs.dates import moment
@@ -106,15 +106,11 @@ def last_time(problem: Problem, until: Any, experiment: str | None = None) -> fl
         )
     chosen = problem.conditions if experiment is None else (problem.condition(experiment),)
     try:
-        ends = {float(as_times(until, problem, condition)[0]) for condition in chosen}
+        ends = [as_times(until, problem, condition) for condition in chosen]
     except InputError as error:
         raise InputError(f"until: {str(error).removeprefix('times: ')}") from error
-    if len(ends) > 1:
-        raise InputError(
-            f"until: {until}: the experiments count from dates of their own; give a number, or "
-            "draw one experiment"
-        )
-    return ends.pop()
+    remedy = "give a number, or draw one experiment"
+    return float(equal_times(ends, f"until: {until}", remedy)[0])
 
 
 def fit_curves(

@@ -15,7 +15,7 @@ from odefit.common.errors import InputError, counted, did_you_mean, shown
 from odefit.common.option_checks import natural_in
 from odefit.common.packages import require
 from odefit.expressions.expressions import number_in
-from odefit.problem.calendars import Calendar, as_times, calendar_of, date_column
+from odefit.problem.calendars import Calendar, as_times, calendar_of, date_column, equal_times
 from odefit.problem.condition import Condition
 from odefit.problem.experiment import frame
 from odefit.problem.habits import not_a_problem
@@ -309,13 +309,8 @@ def times_of_all(text: str, problem: Problem) -> Array:
     Raises InputError if the numbers differ between experiments, as their dates have different
     origins.
     """
-    first, *others = [times_from_text(text, problem, c.name) for c in problem.conditions]
-    if any(not np.array_equal(first, other) for other in others):
-        raise InputError(
-            f"--times {text}: the experiments count from dates of their own; give numbers, which "
-            "count from each"
-        )
-    return first
+    each = [times_from_text(text, problem, c.name) for c in problem.conditions]
+    return equal_times(each, f"--times {text}")
 
 
 def confirmed_simulation(
