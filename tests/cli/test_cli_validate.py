@@ -72,14 +72,25 @@ def test_a_problem_file_is_compared_too(
     assert "11" in capsys.readouterr().out
 
 
+def test_a_column_that_is_not_used_is_a_note(
+    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "new.csv"
+    data.write_text("t,C,remark\n0,4,ok\n1,3,late\n2,2.2,ok\n", encoding="utf-8")
+    assert main(["validate", str(result), str(data)]) in (0, 3)
+    said = capsys.readouterr()
+    assert said.err == f"note: {data}, column remark: not used\n"
+    assert "C" in said.out
+
+
 def test_mistakes_of_all_files_are_reported(
     result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty = tmp_path / "empty.csv"
-    empty.write_text("t,D\n0,1\n", encoding="utf-8")
+    empty.write_text("t,C\n0,x\n", encoding="utf-8")
     assert main(["validate", str(result), str(empty), str(tmp_path / "none.csv")]) == 2
     said = capsys.readouterr().err
-    assert "column D: it is not an input, constant or covariate" in said
+    assert "column C, row 2: 'x' is not a number" in said
     assert "no such file" in said
 
 

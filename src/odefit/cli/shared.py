@@ -400,4 +400,6 @@ def scenarios_in(result: Result, files: list[str], times: Any = None) -> list[An
             mistakes += error.messages
     if mistakes:
         raise InputError(mistakes)
+    for note in dict.fromkeys(note for scenario in scenarios for note in scenario.notes):
+        print(f"note: {note}", file=sys.stderr)
     return scenarios

@@ -84,6 +84,17 @@ def test_a_long_table_has_a_scenario_for_each_subject(problem: Problem, tmp_path
     assert [s.name for s in found] == ["ID 1", "ID 2"]
 
 
+def test_a_column_that_nothing_uses_is_a_note_as_in_a_fit(problem: Problem, tmp_path: Path) -> None:
+    path = written(tmp_path, "e.csv", "t,u,uu,remark,w\n0,1,1,ok,2\n1,1,2,late,2\n")
+    (one,) = load_scenarios(path, problem)
+    assert one.notes == (
+        f"{path}, column uu: not used; did you mean 'u'?",
+        f"{path}, column remark: not used",
+    )
+    assert one.constants == {"w": 2.0}
+    assert set(one.data or ()) == {"t", "u"}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "messages"),
     [
@@ -99,7 +110,6 @@ def test_a_long_table_has_a_scenario_for_each_subject(problem: Problem, tmp_path
         ("b.toml", "[[scenario]]\n[[scenarioo]]\n", ["unknown key"]),
         ("c.csv", "t,x\n0,1\n", ["the table has no column 'u' for this input"]),
         ("d.csv", "t,u,w\n0,1,1\n1,1,2\n", ["column w: a constant has one value in all rows"]),
-        ("e.csv", "t,u,uu\n0,1,1\n1,1,2\n", ["column uu: it is not an input", "did you mean 'u'?"]),
         ("f.toml", 'data = "../f.csv"\n', ["leads out of the folder"]),
         ("g.toml", 'data = "none.csv"\n', ["there is no such file"]),
         ("h.toml", "covariates = { w = 1 }\nconstants = { w = 2 }\n", ["keep one of the two"]),

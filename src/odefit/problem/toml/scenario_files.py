@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.common.errors import InputError, one_of
+from odefit.common.errors import InputError, did_you_mean
 from odefit.expressions.expressions import TIME
 from odefit.problem.building.columns import used_columns
 from odefit.problem.building.layout import laid_out, names_by_column
@@ -263,7 +263,19 @@ def _of_table(
             source=label if identifier is None else f"{label}, {identifier} = {key.strip()}",
         )
         scenarios.append(_with_covariates(one, part, used, problem, issues))
-    return scenarios
+    have = (*used, *_constants(problem), *ROLES)
+    notes = tuple(
+        f"{label}, column {name}: not used{did_you_mean(name, have)}"
+        for name in columns
+        if name not in (*have, identifier) and name.casefold() not in ("t", "time")
+    )
+    return [replace(scenario, notes=notes) for scenario in scenarios]
+
+
+def _constants(problem: Problem) -> set[str]:
+    """Return the constants, covariates and parameters that a scenario may change."""
+    known = {*problem.given.constants, *problem.parameters}
+    return known | {name for e in problem.experiments for name in e.constants}
 
 
 def _with_covariates(
@@ -273,9 +285,8 @@ def _with_covariates(
     problem: Problem,
     issues: Issues,
 ) -> Scenario:
-    """Return the scenario with constant columns turned into constants."""
-    known = {*problem.given.constants, *problem.parameters}
-    known |= {name for e in problem.experiments for name in e.constants}
+    """Return the scenario with constant columns turned into constants, without unknown ones."""
+    known = _constants(problem)
     constants = {}
     data = {}
     for name, column in columns.items():
@@ -285,9 +296,8 @@ def _with_covariates(
         place = f"{scenario.source}, column {name}"
         values = np.unique(column[np.isfinite(column)])
         if name not in known:
-            have = (*used, *known, *ROLES)
-            issues.error(place, f"it is not an input, constant or covariate{one_of(name, have)}")
-        elif len(values) != 1:
+            continue
+        if len(values) != 1:
             content = (
                 "no value" if not len(values) else f"values from {values[0]:g} to {values[-1]:g}"
             )

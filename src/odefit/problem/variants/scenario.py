@@ -58,6 +58,8 @@ class Scenario:
         Its origin, for messages.
     covariates
         Constants that differ, as `constants`, to which they are added.
+    notes
+        Sentences on its file, such as on columns that are not used.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Scenario:
     steady_state: bool | Cycle | None = None
     source: str | None = None
     covariates: Mapping[str, Value] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.covariates:
