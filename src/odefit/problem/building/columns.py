@@ -14,6 +14,7 @@ from odefit.common.errors import closest, did_you_mean, shown
 from odefit.expressions.expressions import TIME
 from odefit.problem.condition import Series
 from odefit.problem.experiment import UNREADABLE, Experiment, Input, data_place
+from odefit.problem.inputs.cells import remedy
 from odefit.problem.inputs.issues import LARGEST, Issues, too_large
 from odefit.problem.model import Model
 
@@ -204,26 +205,38 @@ def _usable(
 
 def numeric_column(values: Any, place: str, issues: Issues) -> Array | None:
     """Return `values` as floats with NaN for missing ones; or None with the reason noted."""
+    raw = np.asarray(None)
     try:
         raw = np.asarray(values)
         if raw.dtype.kind == "O":
             missing = [v is None or type(v).__name__ == "NAType" for v in raw.ravel()]
             wrong = [v for v in raw.ravel() if isinstance(v, (str, bytes, bool, np.bool_))]
             if wrong:
-                issues.error(place, f"expected numbers, got {shown(wrong[0])} among them")
+                hint = _hint(wrong[0], place)
+                issues.error(place, f"expected numbers, got {shown(wrong[0])} among them{hint}")
                 return None
             raw = np.where(np.reshape(missing, raw.shape), np.nan, raw)
         elif raw.dtype.kind not in "iuf" and raw.size:
-            issues.error(place, f"expected numbers, got {shown(raw.ravel()[0].item())}")
+            first = raw.ravel()[0].item()
+            issues.error(place, f"expected numbers, got {shown(first)}{_hint(first, place)}")
             return None
         column = np.array(raw, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        issues.error(place, "the values are not all numbers")
+        period = any(hasattr(value, "start_time") for value in np.ravel(raw))
+        hint = "; take the beginnings of these periods, .dt.start_time or .start_time" * period
+        issues.error(place, f"the values are not all numbers{hint}")
         return None
     if column.ndim != 1:
         issues.error(place, f"expected one value a row, got the shape {column.shape}")
         return None
     return column
+
+
+def _hint(value: Any, place: str) -> str:
+    """Return what to write instead of a text in a column, as part of a sentence."""
+    name = place.partition(", column ")[2]
+    known = remedy(value, name, time=name == TIME, otherwise="") if isinstance(value, str) else ""
+    return f"; {known}" if known else ""
 
 
 def _of_usual_size(column: Array, times: Array, place: str, issues: Issues) -> Array:

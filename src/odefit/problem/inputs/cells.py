@@ -26,11 +26,14 @@ _OTHER_THOUSANDS = re.compile(
     r"[+-]?[0-9]{1,3}([ '\u2019\xa0\u202f][0-9]{3})+([.,][0-9]*)?\Z"
     r"|[+-]?[0-9]{1,3}(\.[0-9]{3})+,[0-9]*\Z"
 )
+_MONTH_NAME = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 _DATE = re.compile(
     r"[0-9]{1,4}([-/.][0-9]{1,4})+([T ].*)?\Z|[0-9]{4}-?W[0-9]{2}"
-    r"|[0-9]{1,4}[- ./]?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    rf"|[0-9]{{1,4}}[- ./]?{_MONTH_NAME}|{_MONTH_NAME}[a-z]*[- .']*[0-9]",
     re.IGNORECASE,
 )
+_MONTH = re.compile(r"([0-9]{4})[-/.](0?[1-9]|1[0-2])\Z")
+_QUARTER = re.compile(r"([0-9]{4})[-/. ]?Q([1-4])\Z", re.IGNORECASE)
 _CLOCK = re.compile(r"[0-9]{1,3}:[0-9]{2}|[0-9.]+\s*(d|h|hr|min|m|s)\w*\s*[0-9]", re.IGNORECASE)
 _FORTRAN = re.compile(r"[+-]?[0-9]*\.?[0-9]*[dD][+-]?[0-9]+\Z")
 _NUMBER_AND_MORE = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*/?[A-Za-z%µ°]+")
@@ -119,6 +122,12 @@ def remedy(
         bare = re.sub(r"[^0-9.,+-]", "", cell)
         bare = bare.replace(".", "") if "," in bare else bare
         return f"write it without separators of thousands: {bare.replace(',', '.')}"
+    if time and (period := _MONTH.match(cell) or _QUARTER.match(cell)):
+        year, number = int(period[1]), int(period[2])
+        quarter = period.re is _QUARTER
+        month = 3 * number - 2 if quarter else number
+        whole = "quarter" if quarter else "month"
+        return f"it names a whole {whole}: write a day of it, such as {year}-{month:02}-01"
     if time and _DATE.match(cell):
         return (
             "write dates as year-month-day, such as 2024-01-31 or 2024-01-31 14:30, or times as "

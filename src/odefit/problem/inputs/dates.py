@@ -45,12 +45,15 @@ _DATE = re.compile(
     r"\s*(Z|[+-][0-9]{2}:?[0-9]{2})?)?\Z"
 )
 
+_WEEK = re.compile(r"([0-9]{4})(?:W([0-9]{2})([1-7])?|-W([0-9]{1,2})(?:-?([1-7]))?)\Z")
+
 
 def moment(value: Any) -> datetime.datetime | None:
     """Return a date or date-time as a Python object, or None for anything else.
 
     Texts are those of ISO 8601 with all three parts of the date, such as ``2024-01-31`` or
-    ``2024-01-31 08:30``, also with / or . between these parts.
+    ``2024-01-31 08:30``, also with / or . between these parts. A week such as ``2024-W05`` is its
+    Monday, ``2024-W05-3`` its Wednesday.
     """
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
@@ -58,9 +61,11 @@ def moment(value: Any) -> datetime.datetime | None:
         return value if value == value else None  # pandas has not-a-time
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day)
-    match = _DATE.match(value.strip()) if isinstance(value, str) else None
-    if match is None:
+    if not isinstance(value, str):
         return None
+    match = _DATE.match(value.strip())
+    if match is None:
+        return _day_of_week(value.strip())
     year, _, month, day, clock, zone = match.groups()
     hour = (clock or "00:00").replace(",", ".")
     try:
@@ -68,6 +73,19 @@ def moment(value: Any) -> datetime.datetime | None:
             f"{year}-{month:0>2}-{day:0>2}T{'0' * (hour[1] == ':')}{hour}{zone or ''}"
         )
     except ValueError:
+        return None
+
+
+def _day_of_week(text: str) -> datetime.datetime | None:
+    """Return the day that a week of ISO 8601 names, by default its Monday."""
+    match = _WEEK.match(text)
+    if match is None:
+        return None
+    year, *short, week, day = match.groups()
+    week, day = (week or short[0]), (day or short[1] or 1)
+    try:
+        return datetime.datetime.fromisocalendar(int(year), int(week), int(day))
+    except ValueError:  # there is no such week
         return None
 
 
