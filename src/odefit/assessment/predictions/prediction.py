@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -28,6 +29,12 @@ from odefit.assessment.intervals.simulated_fits import SimulatedFits
 from odefit.assessment.intervals.small_samples import quantile_of
 from odefit.assessment.outputs import evaluated, noise_sds, outputs_of
 from odefit.assessment.predictions.band_checks import without_bent
+from odefit.assessment.predictions.band_ends import (
+    OUTWARDS,
+    ends_about,
+    ends_of_curve,
+    joined_ends,
+)
 from odefit.assessment.predictions.bands import Band, Interval, NoBand
 from odefit.assessment.predictions.prediction_runs import refused_on_nodes
 from odefit.common.arrays import Array, BoolArray
@@ -175,25 +182,27 @@ class LinearBands:
             values = output.array(len(times))
             known = self._errors(output, values, level)
             quantiles, lacking = known.quantiles, known.lacking
+            noise_of = self._forward.problem.noise.get(name, Noise())
             log = self._base(name) if observable else None
-            none = np.zeros((2, len(times)))
+            counted = observable and math.isfinite(noise_of.law.least)
+            of_curve = partial(ends_of_curve, values, logs=log is not None, counted=counted)
             prediction = scatter = np.full((2, len(times)), np.nan)
             if observable:
                 at = self._noise_vector
                 sds = noise_sds(self._forward, condition, name, at, predicted, times)
                 unit = 1.0 if self._forward.given_noise else math.sqrt(self._deviance.variance)
-                noise_of = self._forward.problem.noise.get(name, Noise())
                 # An unknown function is not measured, so it has no prediction band.
                 if sds is not None and name not in self._functions:
-                    ends = [
-                        end / quantile_of(level, math.inf) for end in noise_of.law.interval(level)
-                    ]
-                    sides = [unit * end * sds for end in ends]
-                    prediction = _ends(values, known.sides, sides, quantiles, log)
-                    scatter = np.abs(_ends(values, none, sides, quantiles, log) - values)
-            if observable and math.isfinite(noise_of.law.least):
+                    sides = np.array([[end] for end in noise_of.law.interval(level)])
+                    share_of_normal = quantiles / quantile_of(level, math.inf)
+                    half = share_of_normal * unit * sides * sds * (1.0 if log is None else log)
+                    noise = ends_about(values, half, logs=log is not None)
+                    scatter = np.abs(noise - values)
+                    whole = of_curve(quantiles * known.sides)
+                    prediction = joined_ends(values, whole, noise, logs=log is not None)
+            if counted:
                 np.maximum(prediction, noise_of.law.least, out=prediction)
-            confidence = _ends(values, share * known.sides, (0.0, 0.0), quantiles, log)
+            confidence = of_curve(share * quantiles * known.sides)
             if log is not None and not (values > 0).all():
                 lacking = (*lacking, NoBand.NOT_POSITIVE)
             bands.append(
@@ -220,17 +229,8 @@ class LinearBands:
         The distances of the curve and of its measurements are joined as squares, on the scale of
         the noise. No measurement is below the least one of its distribution.
         """
-        values, outwards = band.values, np.array([[-1.0], [1.0]])
-        if not band.observable or self._base(band.name) is None:
-            ends = values + outwards * np.hypot(confidence - values, band.scatter)
-        else:
-            with np.errstate(all="ignore"):
-                of_curve, of_noise = (
-                    np.log(np.maximum(part / values, 0.0))
-                    for part in (confidence, values + outwards * band.scatter)
-                )
-                ends = values * np.exp(outwards * np.hypot(of_curve, of_noise))
-            ends = np.where(values > 0, ends, np.nan)
+        values, logs = band.values, band.observable and self._base(band.name) is not None
+        ends = joined_ends(values, confidence, values + OUTWARDS * band.scatter, logs=logs)
         least = self._forward.problem.noise.get(band.name, Noise()).law.least
         bounded = band.observable and math.isfinite(least)
         return np.asarray(np.maximum(ends, least) if bounded else ends)
@@ -385,29 +385,3 @@ def _cut(band: Band) -> Band:
     if not beyond.any():
         return band
     return replace(band, confidence=np.array([np.where(beyond, 0.0, low), high]), cut=True)
-
-
-def _ends(
-    values: Array,
-    errors: Array,
-    scatter: Sequence[Array | float],
-    quantiles: Array,
-    log: float | None,
-) -> Array:
-    """Return the ends of a band, shape (2, k); on the logarithmic scale if the noise is.
-
-    `errors`, shape (2, k), and `scatter` are the distances of the curve and of its measurements
-    below and above.
-    """
-    if log is None:
-        below, above = (
-            quantiles * np.hypot(e, sds) for e, sds in zip(errors, scatter, strict=True)
-        )
-        return np.stack([values - below, values + above])
-    with np.errstate(all="ignore"):
-        relative = errors / np.abs(values)
-        below, above = (
-            quantiles * np.hypot(e, sds * log) for e, sds in zip(relative, scatter, strict=True)
-        )
-        ends = np.stack([values * np.exp(-below), values * np.exp(above)])
-    return np.where(values > 0, ends, np.nan)
