@@ -156,6 +156,46 @@ def test_a_model_that_bends_within_the_interval_is_flagged() -> None:
     assert np.isfinite(found.intervals).all()
 
 
+@pytest.mark.parametrize(
+    ("start", "flagged"),
+    [
+        ("atan(1.1*k)/1.1", True),  # the ends fit better: the root is atan(1.1)/1.1 = 0.76
+        ("(exp(2.2*k) - exp(-2.2*k))/4.4", False),  # worse: sinh(2.2)/2.2 = 2.0
+        ("(exp(4*k) - exp(-4*k))/8", True),  # far worse: sinh(4)/4 = 6.8
+    ],
+)
+def test_intervals_that_are_too_narrow_are_flagged_sooner_than_those_too_wide(
+    start: str, flagged: bool
+) -> None:
+    """The curve is constant, with slope 1 at k = 0, where the interval is from -1 to 1."""
+    problem = Problem(
+        Model(ode={"x": "0"}),
+        {"t": [0.0, 1.0, 2.0, 3.0], "x": [0.1, -0.1, -0.1, 0.1]},
+        {"k": {"lower": -5.0, "upper": 5.0, "guess": 0.1}},
+        {"x": start},
+        noise={"x": {"sd": 2.0 / 1.959964}},
+    )
+    found = assessed(problem)
+    assert found.intervals[0] == pytest.approx([-1.0, 1.0], abs=1e-3)
+    assert found.trouble == ({"k": "not linear"} if flagged else {})
+
+
+def test_the_interval_of_a_corrected_standard_deviation_is_not_compared_with_the_deviance() -> None:
+    """It comes from a chi-square distribution, and is far from symmetric for four values."""
+    problem = Problem(
+        Model(ode={"x": "0"}),
+        {"t": [0.0, 1.0, 2.0, 3.0], "x": [9.0, 11.0, 10.5, 9.5]},
+        {"s": {"lower": 1e-3, "upper": 1.0, "guess": 0.1}},
+        {"x": {"lower": 1.0, "upper": 50.0, "guess": 10.0}},
+        noise={"x": {"sd": "s*x"}},
+    )
+    found = assessed(problem)
+    assert found.corrected_noise["s"] == pytest.approx(0.0913, rel=0.02)
+    low, high = found.intervals[0]
+    assert high - 0.0913 > 3 * (0.0913 - low)
+    assert "s" not in found.trouble
+
+
 def test_a_model_that_is_nearly_linear_is_not_flagged() -> None:
     times = np.linspace(0.0, 6.0, 30)
     values = 3 * np.exp(-0.4 * times) + 0.05 * np.random.default_rng(1).normal(size=30)

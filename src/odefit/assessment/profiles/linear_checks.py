@@ -34,11 +34,12 @@ MAX_FACTOR = 1e3
 """Factor between an estimate and the ends of its interval above which the interval is
 uninformative."""
 
-CROOKED = (0.75, 1.3)
+CROOKED = (0.8, 4.0)
 """Range of the root of the deviance at the ends of a linear interval, relative to the one expected,
-outside of which the interval is unreliable."""
+outside of which the interval is unreliable. An end that fits worse than expected is too far out and
+errs on the safe side, so that it may deviate more than an end too close to the estimate."""
 
-CROOKED_BY_KINKS = (0.55, 1.7)
+CROOKED_BY_KINKS = (0.55, 4.0)
 """The same range with Laplace noise: each measurement is a kink of the deviance, which scatters
 about its parabola."""
 
@@ -117,7 +118,8 @@ def with_curvature(
 ) -> Uncertainty:
     """Return the uncertainty with a flag at linear intervals whose ends fit worse or better.
 
-    The check is skipped if it would take a considerable share of the fit's `evaluations`.
+    Intervals of corrected standard deviations come from another distribution. The check is skipped
+    if it would take a considerable share of the fit's `evaluations`.
     """
     problem = forward.problem
     keys = [
@@ -125,7 +127,7 @@ def with_curvature(
         for i, u in enumerate(problem.unknowns)
         if np.isfinite(uncertainty.intervals[i]).all()
         and u.kind != "noise"
-        and u.key not in uncertainty.trouble
+        and u.key not in {*uncertainty.trouble, *uncertainty.corrected_noise}
     ]
     needed = len(keys) * (2 * REFIT_EVALUATIONS - 1)
     equations = len(problem.model.states) * (1 + len(problem.keys)) * len(problem.conditions)
