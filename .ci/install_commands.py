@@ -37,6 +37,8 @@ NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "site", "dist", "__pycache__", ".*_cache", "worked-studies", "gallery"
 )
 LINES_OF_A_FAILURE = 40
+SITE = "ODEFIT_SITE"
+"""The environment variable with the folder to which the site is moved that a page builds."""
 
 PROBLEM = """\
 format = 1
@@ -307,6 +309,8 @@ def run(command: Command, tree: Path) -> bool:
                 print(f"   FAILED with status {done.returncode}: {what}", flush=True)
                 return False
             print(f"   {what}: done ({time.monotonic() - began:.0f} s)", flush=True)
+        if SITE in os.environ and (tree / "site").is_dir():
+            shutil.move(tree / "site", os.environ[SITE])
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -149,7 +150,13 @@ def english_stemmer() -> Callable[[str], str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the built site, without the gallery."""
+    """Return the folder of the built site.
+
+    ``ODEFIT_SITE`` names one that was built before; else it is built without the gallery.
+    """
+    if built := os.environ.get("ODEFIT_SITE"):
+        assert (Path(built) / "searchindex.js").is_file()
+        return Path(built)
     for package in ("myst_parser", "pydata_sphinx_theme", "sphinx_copybutton", "sphinx_design"):
         pytest.importorskip(package, reason="the documentation has an environment of its own")
     extensions = (

@@ -10,7 +10,7 @@ here, for a reason worth seeing; multiple shooting does not.
 # %%
 # In dimensionless form, with a cubic diode, the circuit has the parameters ``alpha`` and
 # ``beta`` and the curve of the diode, ``x³ + c x``. The data are synthetic, so that we know the
-# truth: 201 measurements of all three states in 20 units of time, with a noise of 0.02.
+# truth: 101 measurements of all three states in 20 units of time, with a noise of 0.01.
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def circuit(data: dict[str, np.ndarray]) -> odefit.Problem:
     )
 
 
-times = np.linspace(0.0, 20.0, 201)
+times = np.linspace(0.0, 20.0, 101)
 empty = circuit(
     {"t": times, **{name: np.zeros(len(times)) for name in "xyz"}}
 )
@@ -46,7 +46,7 @@ problem = circuit(
     {
         "t": times,
         **{
-            name: exact.states[name] + 0.02 * random.standard_normal(201)
+            name: exact.states[name] + 0.01 * random.standard_normal(101)
             for name in "xyz"
         },
     }
@@ -110,11 +110,11 @@ result = odefit.fit(problem, method, seed=1)
 result.plot_fit(width=6.5)
 
 # %%
-# The sum of squares is that of the noise: 603 values with a standard deviation of 0.02 give
-# about 0.24, less a little for the six unknowns.
+# The sum of squares is that of the noise: 303 values with a standard deviation of 0.01 give
+# about 0.03, less a little for the six unknowns.
 
 print(f"Sum of squares: {result.objective:.3f}")
-assert 0.19 < result.objective < 0.27
+assert 0.023 < result.objective < 0.035
 assert single.objective > 100 * result.objective
 
 # %%
