@@ -57,6 +57,7 @@ def take(page: Page, folder: Path, width: str) -> None:
     for tab in page.get_by_role("tab").all():
         tab.click()
         page.wait_for_timeout(700)
+        page.get_by_text("Drawing …").wait_for(state="hidden", timeout=60_000)
         name = (tab.get_attribute("id") or "").removeprefix("tab-")
         page.screenshot(path=folder / f"{name}-{width}.png")
     page.get_by_role("tab").first.click()

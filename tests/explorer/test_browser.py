@@ -285,6 +285,12 @@ def test_the_view_of_figures_draws_those_of_the_last_fit(page: Page) -> None:
         wait_until(page, "() => document.querySelector('#view img.drawn').naturalWidth > 100")
         seen.add(drawn.get_attribute("src"))
     assert len(seen) == 3
+    # On a phone its letters stay legible: it scrolls in its box, and the page does not.
+    page.set_viewport_size({"width": 320, "height": 640})
+    width, box = drawn.evaluate("e => [e.clientWidth, e.parentElement.clientWidth]")
+    assert box <= 320
+    assert width > min(500, drawn.evaluate("e => e.naturalWidth") - 1)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
 def test_the_phase_plane_of_two_states_has_its_field(page: Page) -> None:
@@ -406,6 +412,12 @@ def test_a_failed_integration_keeps_the_curves_and_says_why(browser: Browser) ->
     assert watch.problems == []
 
 
+CUT = """() => [...document.querySelectorAll(".views select, .views input, .views label")]
+  .filter(e => e.getBoundingClientRect().right > innerWidth || e.scrollWidth > e.clientWidth + 1)
+  .map(e => e.textContent.trim().slice(0, 40))"""
+"""Controls above the curves that the edge of the window or of their box cuts off."""
+
+
 @pytest.mark.parametrize("width", [320, 800, 1400])
 def test_nothing_is_wider_than_the_window(browser: Browser, explorer: Explorer, width: int) -> None:
     with watched(browser, explorer, width) as (page, watch):
@@ -418,6 +430,7 @@ def test_nothing_is_wider_than_the_window(browser: Browser, explorer: Explorer, 
             assert wide <= shown <= width
             # Labels of axes lie within their figures.
             assert page.evaluate(OUTSIDE) == []
+            assert page.evaluate(CUT) == []
     assert watch.problems == []
 
 

@@ -30,7 +30,10 @@ export class FiguresView {
     this.image = document.createElement("img");
     this.image.className = "drawn";
     this.image.hidden = true;
-    this.element.append(label, this.note, this.image);
+    const box = document.createElement("div");
+    box.className = "scroll";
+    box.append(this.image);
+    this.element.append(label, this.note, box);
   }
 
   /** The figures are those of a fit: they are redrawn only when there is another one. */
