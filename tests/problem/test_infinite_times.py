@@ -50,6 +50,17 @@ def test_a_csv_file_may_contain_inf(tmp_path: Path, word: str) -> None:
     assert problem.conditions[0].times.tolist() == [0.0, 1.0, math.inf]
 
 
+def test_a_table_of_several_subjects_may_contain_inf(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(
+        "ID,t,x,sv\n1,0,0,2\n1,1,0.5,2\n1,inf,2,2\n2,0,0,3\n2,1,0.7,3\n2,inf,3,3\n"
+    )
+    text = TEXT.replace("p - k*x", "p*sv - k*x").replace("DATA", '"x.csv"')
+    (tmp_path / "x.toml").write_text(f'{text}by = "ID"\nname = "subject {{}}"\n')
+    found = odefit.load(tmp_path / "x.toml")
+    assert [c.times.tolist() for c in found.conditions] == [[0.0, 1.0, math.inf]] * 2
+    assert [c.scalars["sv"] for c in found.conditions] == [2.0, 3.0]
+
+
 def test_toml_reads_inf_as_an_infinite_time(tmp_path: Path) -> None:
     problem = loaded(tmp_path, "{ t = [1, inf], x = [1.0, 2.0] }")
     assert problem.conditions[0].times.tolist() == [1.0, math.inf]

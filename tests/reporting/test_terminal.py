@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 import odefit
+from odefit import Model, Problem, fit
 from odefit.reporting.terminal import print_profiles, print_result, result_text
 from odefit.result.result import Result
 from tests.reporting import examples
@@ -42,6 +46,28 @@ def test_the_routes_that_were_taken_are_shown(width: int) -> None:
     assert "2.25" in shown or "2.2 s" in shown or "2.2" in shown
     assert "not needed" not in shown
     assert "direct transcription" not in shown
+
+
+def test_the_header_and_the_routes_give_one_number_for_the_fit() -> None:
+    times = np.linspace(0.0, 5.0, 30)
+    values = 3.0 * np.exp(-0.7 * times) + 0.05 * np.sin(37.0 * times)
+    problem = Problem(
+        Model(ode={"x": "-k*x"}),
+        {"t": times, "x": values},
+        {"k": {"lower": 0.01, "upper": 10}},
+        {"x": {"lower": 0, "upper": 10}},
+        noise={"x": {"sd": "estimate"}},
+    )
+    result = fit(problem, seed=1, jobs=1)
+    text = result_text(result)
+    header = re.search(r"^-2 log L: (\S+)", text, re.MULTILINE)
+    assert header is not None
+    assert float(header[1]) == pytest.approx(-2.0 * (result.log_likelihood or math.nan), rel=1e-6)
+    _, routes = text.split("Routes to this answer")
+    assert "-2 log L" in routes.splitlines()[1]
+    shown = re.findall(r"-?\d+\.\d+(?=\s+[\d.]+ s$)", routes, re.MULTILINE)
+    assert shown
+    assert min(map(float, shown)) == pytest.approx(float(header[1]), rel=1e-4)
 
 
 def test_a_single_route_has_no_table() -> None:
