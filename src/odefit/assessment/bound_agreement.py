@@ -17,6 +17,7 @@ import numpy as np
 
 from odefit.common.errors import InputError
 from odefit.methods.estimate import Certificate, Estimate, Start
+from odefit.methods.fit_measure import OBJECTIVE, FitMeasure
 from odefit.methods.local.cost_tolerance import CostTolerance
 from odefit.methods.polish import Answer, answer_by
 from odefit.methods.running.control import Control
@@ -83,18 +84,22 @@ def contradiction(bounds: Certificate, answer: Answer) -> str:
     start = answer.start
     if bounds.discretised or start.nodes is not None or not _within(bounds, answer):
         return ""
-    objective = answer.evaluation.objective
+    evaluation, problem = answer.evaluation, answer.forward.problem
+    objective = evaluation.objective
+    if bounds.measure != OBJECTIVE:
+        objective = FitMeasure.of(problem).value(evaluation.cost, objective)
     allowed = _integration_error(answer.forward, answer.evaluation, start)
     if objective < bounds.lower - allowed:
         return (
-            f"the objective of the answer, {objective:.6g}, was below {bounds.lower:.6g}, which "
-            "is proved to be a lower bound"
+            f"the {bounds.measure} of the answer, {objective:.6g}, was below {bounds.lower:.6g}, "
+            "which is proved to be a lower bound"
         )
-    most = bounds.upper + max(ABOVE_FOUND * abs(bounds.upper), bounds.negligible) + allowed
+    size = abs(bounds.upper) if bounds.unit is None else bounds.unit
+    most = bounds.upper + max(ABOVE_FOUND * size, bounds.negligible) + allowed
     if objective > most:
         return (
-            f"the objective of the answer, {objective:.6g}, was above {bounds.upper:.6g}, which "
-            "is proved to be reached"
+            f"the {bounds.measure} of the answer, {objective:.6g}, was above {bounds.upper:.6g}, "
+            "which is proved to be reached"
         )
     return ""
 

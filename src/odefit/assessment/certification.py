@@ -13,6 +13,7 @@ from odefit.assessment.profiles.profiling import optimum_at, profile_all
 from odefit.common.errors import InputError
 from odefit.methods.bounded_problem import BoundedProblem, GivenBounds
 from odefit.methods.estimate import Estimate, Start
+from odefit.methods.fit_measure import OBJECTIVE
 from odefit.methods.running.control import Control
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.cut_off import CountedSeconds
@@ -93,7 +94,7 @@ def certify_region(
 
     part = control.for_part("confidence region")
     try:
-        bounded = BoundedProblem.of(problem, bounds, part, REGION_SECONDS, "auto")
+        bounded = BoundedProblem.of(problem, bounds, part, REGION_SECONDS, "auto", squares=False)
         profiles = profile_all(bounded.problem, start.vector, level, part.with_share(PROFILE_SHARE))
         best = optimum_at(bounded.forward, profiles.vector, level)
         goal = region_goal(best.deviance, best.limit, profiles, starts)
@@ -108,7 +109,9 @@ def certify_region(
         return None, f"No confidence region: {error}"
     if tree is None:
         return None, f"No confidence region: {estimate.message}"
-    region = proved_region(tree, bounded.problem, profiles, bounded.assumed)
+    bounds_of = estimate.certificate
+    measure = OBJECTIVE if bounds_of is None else bounds_of.measure
+    region = proved_region(tree, bounded.problem, profiles, bounded.assumed, measure)
     return RegionProof(region, estimate, profiles), ""
 
 

@@ -18,7 +18,6 @@ from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.parts import ProvedInterval, ProvedRegion, Refutation
 from odefit.assessment.profiles.parts import Profile, ProfilesData
 from odefit.common.arrays import Array
-from odefit.common.errors import InputError
 from odefit.methods.estimate import Certificate, Start
 from odefit.problem.noise import Noise
 from odefit.problem.problem import Problem
@@ -43,19 +42,11 @@ SAME = 1e-3
 def region_goal(
     deviance: Deviance, limit: float, profiles: ProfilesData, starts: Sequence[Start]
 ) -> RegionGoal:
-    """Return the limit of values that fit, as for profiles, and values known to fit.
-
-    Raises InputError if the deviance is not a difference of sums of squares.
-    """
+    """Return the limit of values that fit, as for profiles, and values known to fit."""
     from odefit.methods.branch_and_bound.region_tree import RegionGoal  # imports the enclosures
 
-    if deviance.estimated or deviance.fits is not None:
-        raise InputError(
-            "a confidence region can be proved only for normal noise whose standard deviations "
-            "are given, or equal and estimated from the residuals"
-        )
     limit *= 1 + LIMIT_MARGIN
-    known_variance = math.isinf(deviance.degrees)
+    known_variance = bool(deviance.estimated) or math.isinf(deviance.degrees)
     # The estimated variance is the least objective over the degrees of freedom.
     constant, ratio = (limit, 0.0) if known_variance else (0.0, limit / deviance.degrees)
     most = deviance.cost(limit)
@@ -90,10 +81,12 @@ def proved_region(
     problem: Problem,
     profiles: ProfilesData,
     assumed: dict[str, tuple[float, float]],
+    measure: str,
 ) -> ProvedRegion:
     """Return the region proved by the boxes of a search, with the interval of each profile.
 
-    `problem` has finite bounds, of which `assumed` are not its own.
+    `problem` has finite bounds, of which `assumed` are not its own; `measure` names what the search
+    bounds.
     """
     intervals = []
     for k, profile in enumerate(profiles.profiles):
@@ -116,11 +109,12 @@ def proved_region(
     return ProvedRegion(
         profiles.level,
         profiles.limit,
-        tree.cut,
+        tree.cut + tree.offset,
         tree.open_nodes == 0,
         tree.evaluated,
         tuple(intervals),
         assumed,
+        measure,
     )
 
 
@@ -134,6 +128,8 @@ def refutation(
     from scipy.special import chdtrc
 
     if certificate is None or certificate.discretised or not certificate.rigorous:
+        return None
+    if not all(prior.gaussian for prior in problem.priors.values()):
         return None
     for condition in problem.conditions:
         for name, series in condition.series.items():

@@ -11,6 +11,7 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.methods.estimate import Agreement, Certificate
+from odefit.methods.fit_measure import OBJECTIVE
 
 MAX_NAMES = 8
 """Largest number of bounds that a sentence lists before "and n more"."""
@@ -21,19 +22,24 @@ def assess_certificate(c: Certificate | None) -> Certificate | None:
     if c is None:
         return None
     sentence = (
-        f"No values within {within(c.assumed)} have an objective below {rounded_down(c.lower)} in "
-        f"the problem {'as' if c.discretised else 'in'} {c.scope}; "
+        f"No values within {within(c.assumed)} have {_measured(c)} below {rounded_down(c.lower)} "
+        f"in the problem {'as' if c.discretised else 'in'} {c.scope}; "
         f"{_best_found(c.upper)} was found there"
     )
     if c.closed and c.upper - c.lower <= c.negligible:
         sentence += f", equal for practical purposes (they differ by {c.upper - c.lower:.2g})"
-    elif 0 < c.upper < math.inf:
-        sentence += f" (gap {(c.upper - c.lower) / c.upper:.2%})"
+    elif c.unit or 0 < c.upper < math.inf:
+        sentence += f" (gap {c.gap:.2%})"
     exact = "with all rounding outwards" if c.rigorous else "as exact as its tolerances"
     sentence += f". The bound was computed by {c.solver}, {exact}"
     sentence += ", and does not hold for continuous time." if c.discretised else "."
     sentence += f" {c.remark}" if c.remark else ""
     return replace(c, sentence=sentence)
+
+
+def _measured(c: Certificate) -> str:
+    """Return what is bounded, with an article if it has one."""
+    return f"an {c.measure}" if c.measure == OBJECTIVE else c.measure
 
 
 def _best_found(upper: float) -> str:

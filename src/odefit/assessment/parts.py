@@ -142,7 +142,7 @@ class ProvedRegion:
     limit
         The deviance up to which values belong to the region; the same as that of profiles.
     cut
-        The objective above which nothing belongs to it.
+        The largest value of `measure` in it.
     complete
         Whether the search came to its end: each interval is then nearly as short as the values that
         were found to fit.
@@ -152,6 +152,8 @@ class ProvedRegion:
         An interval for each unknown, in their order.
     assumed
         Bounds by key of unknowns, if they are not the problem's own.
+    measure
+        The name of what `cut` limits: the objective, or -2 log L if the noise is estimated.
     """
 
     level: float
@@ -161,6 +163,7 @@ class ProvedRegion:
     boxes: int
     intervals: tuple[ProvedInterval, ...]
     assumed: Mapping[str, tuple[float, float]] = field(default_factory=dict, metadata=OPTIONAL)
+    measure: str = field(default="objective", metadata=OPTIONAL)
 
     @property
     def excess(self) -> float:

@@ -19,7 +19,8 @@ from odefit.common.partial_files import write_atomically
 from odefit.problem.inputs.file_access import read_content, refuse_controls
 from odefit.problem.inputs.issues import Issues
 
-FORMAT, VERSION = "odefit certificate", 1
+FORMAT, VERSIONS = "odefit certificate", (1, 2)
+"""The format, and its versions: the second has laws of measurements, and terms of unknowns."""
 
 REASONS = ("bounded", "contracted", "open")
 """Reasons for a leaf: its bound, a contraction around it, the end of the search."""
@@ -81,7 +82,7 @@ class Document:
         ]
         body = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": _version(self.statement),
             "odefit": installed_version("odefit"),
             "scope": "continuous time",
             "statement": self.statement,
@@ -113,10 +114,10 @@ def read_document(path: Path) -> Document:
         raise InputError(
             f"{path}: is not a certificate; 'odefit fit PROBLEM --certificate FILE' writes one"
         )
-    if content_read.get("version") != VERSION:
+    if content_read.get("version") not in VERSIONS:
         raise InputError(
             f"{path}: has version {shown(str(content_read.get('version')))} of the format, and "
-            f"this odefit reads version {VERSION}; install a newer one"
+            f"this odefit reads versions up to {VERSIONS[-1]}; install a newer one"
         )
     statement = content_read.get("statement")
     refuse_controls(statement if isinstance(statement, dict) else {}, issues)
@@ -127,6 +128,12 @@ def read_document(path: Path) -> Document:
         raise InputError(
             f"{path}: is damaged ({type(error).__name__}: {error}); write it again"
         ) from None
+
+
+def _version(statement: Mapping[str, Any]) -> int:
+    """Return the first version that can express a statement."""
+    data = (entry for condition in statement["conditions"] for entry in condition["data"])
+    return 2 if "terms" in statement or any("law" in entry for entry in data) else 1
 
 
 def _document(content: Mapping[str, Any]) -> Document:

@@ -9,20 +9,27 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from odefit.certificates.likelihoods import factor_of, law_of, prior_term
 from odefit.common.errors import InputError
-from odefit.expressions.expressions import NON_SMOOTH, TIME
+from odefit.expressions.expressions import NON_SMOOTH, TIME, Expression
 from odefit.expressions.grammar import NAME_PATTERN, RESERVED, named
 from odefit.problem.binding import bound_value
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.registry import transformed
 from odefit.problem.problem import Problem
 from odefit.problem.variants.features import refuse_integrated_features
+from odefit.simulation.residuals.noise import known_spreads
+
+NAMES = re.compile(r"[A-Za-z_]\w*")
+"""Names in a formula."""
 
 MAX_FORMULA = 100_000
 """Largest number of characters of a formula; repeated parts are written out each time."""
@@ -32,7 +39,7 @@ def statement_of(problem: Problem) -> dict[str, Any]:
     """Return the objective of a problem in continuous time, written out, as a JSON value.
 
     Raises InputError for problems without such a form: algebraic equations, functions with a kink,
-    noise other than normal with known standard deviations, priors other than normal ones.
+    spreads that depend on states.
     """
     refuse_integrated_features(problem, "a certificate")
     if problem.model.algebraic:
@@ -47,14 +54,15 @@ def statement_of(problem: Problem) -> dict[str, Any]:
             symbols, problem.keys, problem.lower, problem.upper, strict=True
         )
     ]
-    return {
+    written = [_Written(problem, condition, symbols) for condition in problem.conditions]
+    statement = {
         "unknowns": unknowns,
         "states": list(problem.model.states),
-        "conditions": [
-            _Written(problem, condition, symbols).condition() for condition in problem.conditions
-        ],
+        "conditions": [one.condition() for one in written],
         "priors": _priors(problem, symbols),
     }
+    terms = [*_prior_terms(problem, symbols), *(f for one in written for f in one.factors())]
+    return statement | ({"terms": terms} if terms else {})
 
 
 def fingerprint_of(statement: Mapping[str, Any]) -> str:
@@ -87,13 +95,17 @@ def _priors(problem: Problem, symbols: Sequence[str]) -> list[dict[str, Any]]:
     priors = []
     for key, prior in problem.priors.items():
         if not prior.plain or prior.mean is None or prior.sd is None:
-            raise InputError(
-                f"the prior of {key}, {prior}: a certificate can have only normal priors in "
-                "natural units"
-            )
+            continue
         symbol = symbols[problem.keys.index(key)]
         priors.append({"unknown": symbol, "mean": float(prior.mean), "sd": float(prior.sd)})
     return priors
+
+
+def _prior_terms(problem: Problem, symbols: Sequence[str]) -> list[str]:
+    """Return the formulas of other priors, which the objective adds."""
+    others = {key: prior for key, prior in problem.priors.items() if not prior.plain}
+    texts = [prior_term(key, p, symbols[problem.keys.index(key)]) for key, p in others.items()]
+    return [text for text in texts if text is not None]
 
 
 class _Text:
@@ -185,19 +197,57 @@ class _Written:
         """Return measured values with the names of their observables, without formulas so far."""
         condition, entries = self._condition, []
         for name, series in condition.series.items():
-            sds = _standard_deviations(self._problem, condition, name)
-            for row, value, sd in zip(series.rows, series.values, sds, strict=True):
+            noise = self._problem.noise.get(name, Noise())
+            values = transformed(series.values, noise.transform)
+            known = known_spreads(noise, series)
+            for k, row in enumerate(series.rows):
                 entry = {"time": float(condition.times[row]), "observable": name}
-                entries.append(entry | {"value": float(value), "sd": float(sd)})
+                spread = self._spread(name, noise) if known is None else float(known[k])
+                censored = 0 if series.censored is None else int(series.censored[k])
+                entry |= {"value": float(values[k])} | law_of(noise, censored, spread)
+                entries.append(entry)
         return entries
+
+    def _spread(self, name: str, noise: Noise) -> str:
+        """Return the formula of a spread that is not a number."""
+        if not isinstance(noise.spread, Expression):
+            return self._unknowns[self._problem.keys.index(noise.unknown(name))].text
+        if noise.spread.names - self._scalars.keys():
+            raise InputError(
+                f"noise.{name}.{noise.law.spread_field}: a certificate cannot have a spread that "
+                "depends on predictions; leave out the certificate, as the proof itself can"
+            )
+        if any(self._scalars.keys() & assign.keys() for _, assign in self._condition.events):
+            raise InputError(
+                f"noise.{name}: a certificate cannot have a spread of constants beside events that "
+                "set constants"
+            )
+        text: _Text = noise.spread.evaluate(self._scalars, WRITING)
+        return text.text
+
+    def factors(self) -> Iterator[str]:
+        """Yield the formulas that spreads add to the objective if they depend on unknowns."""
+        symbols = {unknown.text for unknown in self._unknowns}
+        for name, series in self._condition.series.items():
+            noise = self._problem.noise.get(name, Noise())
+            if known_spreads(noise, series) is not None:
+                continue
+            spread = self._spread(name, noise)
+            measured = np.ones(len(series.values), bool)
+            if series.censored is not None:
+                measured = series.censored == 0
+            if symbols & set(NAMES.findall(spread)) and measured.any():
+                yield factor_of(noise, series.values[measured].tolist(), spread)
 
     def _observe(self, measured: Sequence[dict[str, Any]], until: float) -> None:
         """Add the formulas of observables, with the present scalars."""
         for entry in measured:
             if "formula" not in entry:
                 known = self._known(entry["time"]) | self._inputs_at(entry["time"])
-                expression = self._problem.model.observables[entry["observable"]]
-                entry["formula"] = expression.evaluate(known, WRITING).text
+                name = entry["observable"]
+                text = self._problem.model.observables[name].evaluate(known, WRITING).text
+                transform = self._problem.noise.get(name, Noise()).transform
+                entry["formula"] = text if transform is None else f"{transform}({text})"
 
     def _ode(self, begin: float) -> dict[str, str]:
         """Return the right-hand sides from `begin` to the next segment."""
@@ -255,17 +305,3 @@ class _Written:
         while len(c) > 1 and c[-1] == 0.0:
             c.pop()
         return c, float(signal.times[max(piece - 1, 0)])
-
-
-def _standard_deviations(problem: Problem, condition: Condition, name: str) -> Sequence[float]:
-    """Return the standard deviations of a series; 1 for plain least squares."""
-    series, noise = condition.series[name], problem.noise.get(name, Noise())
-    if not noise.gaussian or noise.transform is not None or series.censored is not None:
-        raise InputError(f"noise.{name}: a certificate needs normal noise of the values themselves")
-    if series.sds is not None:
-        return [float(sd) for sd in series.sds]
-    if noise.relative is not None:
-        return [float(sd) for sd in noise.relative * np.abs(series.values)]
-    if noise.sd is not None and not isinstance(noise.sd, float):
-        raise InputError(f"noise.{name}.sd: a certificate needs standard deviations that are known")
-    return [1.0 if noise.sd is None else noise.sd] * len(series.values)

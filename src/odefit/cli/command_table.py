@@ -167,7 +167,7 @@ COMMANDS = (
         (
             ("odefit verify certificate.json", "prove all leaves of a certificate again"),
             ("odefit verify certificate.json problem.toml", "also compare it with its problem"),
-            ("odefit verify certificate.json petab.yaml", "the same for a PEtab problem"),
+            ("odefit verify certificate.json petab.yaml --jobs 4", "by four processes"),
             ("odefit verify certificate.json > verdict.txt", "keep the verdict in a file"),
             ("odefit verify region.json problem.toml", "verify a region of --certify-region"),
         ),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from pathlib import Path
 
 from odefit.cli.exit_statuses import DONE, NO_FIT
@@ -11,6 +14,7 @@ from odefit.cli.shared import (
     add_reading,
     add_table,
     add_values,
+    check_positive,
     check_writable,
     is_result,
     loaded,
@@ -140,6 +144,26 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="the problem that the certificate must belong to, in any format that fit reads",
     )
+    parser.add_argument(
+        "--jobs", metavar="N", type=int, default=1, help="number of processes (default: 1)"
+    )
+
+
+@contextmanager
+def _processes(count: int) -> Iterator[Executor | None]:
+    """Yield processes for independent work, which end afterwards; None for a single one."""
+    if count == 1:
+        yield None
+        return
+    from loky import ProcessPoolExecutor
+
+    from odefit.methods.running.child import end_with
+
+    pool = ProcessPoolExecutor(count, initializer=end_with, initargs=(os.getpid(),))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(kill_workers=True)
 
 
 def run_verify(options: argparse.Namespace) -> int:
@@ -151,14 +175,15 @@ def run_verify(options: argparse.Namespace) -> int:
     from odefit.formats.files import load
     from odefit.reporting.documents.certificates import verdict_text
 
+    check_positive(options, "jobs")
     document = read_document(options.certificate)
     statement = None if options.problem is None else statement_of(load(options.problem))
-    with progress_line("verifying ...") as report:
+    with progress_line("verifying ...") as report, _processes(options.jobs) as executor:
 
         def note(proved: int, leaves: int) -> None:
             if report is not None:
                 report(Progress(proved, 0, float("inf"), 0, f"of {leaves}", unit="region"))
 
-        verdict = verify_document(document, statement, note)
+        verdict = verify_document(document, statement, note, executor)
     print(verdict_text(verdict, document, compared=statement is not None))
     return DONE if verdict.holds else NO_FIT

@@ -25,13 +25,14 @@ from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
 from odefit.enclosure.differential_inequalities import DifferentialInequalities, StateIntervals
 from odefit.enclosure.error_propagation import ErrorBound
 from odefit.enclosure.flow import Flow, StepControl
+from odefit.enclosure.likelihood.priors import PriorResiduals
+from odefit.enclosure.likelihood.spreads import Spreads
 from odefit.enclosure.residuals import (
-    Priors,
     Residuals,
     ResidualsAtTime,
     influences,
     known_at,
-    standard_deviations,
+    of_priors,
     variables,
 )
 from odefit.enclosure.sharpness import Sharpness
@@ -44,6 +45,7 @@ from odefit.problem.noise_distributions.registry import log_of_base
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.registry import import_problem
+from odefit.simulation.residuals.noise import sds_about
 
 ORDER = 10
 """Number of coefficients of the Taylor polynomials in time."""
@@ -60,8 +62,10 @@ class Enclosure:
     coefficients in time, sharper by some levels (:mod:`odefit.enclosure.sharpness`). `lower_bound`
     of the objective holds for any unknowns. `unique_solution` is true if the equations have one
     solution for each value of the unknowns. `influence`, shape (R, n), is one where an unknown acts
-    on a residual. Raises InputError if equations or noise cannot be enclosed, or standard
-    deviations depend on unknowns.
+    on a residual. The objective is the sum of squares plus `offset`; residuals `of_spreads`, shape
+    (R,), belong to spreads that depend on unknowns; `composed` ones are functions of predictions,
+    or of unknowns, whose polynomials may be replaced by ranges. Raises InputError if equations or
+    noise cannot be enclosed.
     """
 
     scope = "continuous time"
@@ -80,8 +84,15 @@ class Enclosure:
         self._conditions = [
             _Condition(problem, c, self.monomials, order, sharpness) for c in problem.conditions
         ]
-        self._priors = Priors(problem)
-        self.size = problem.size + self._priors.size
+        self._priors = PriorResiduals(problem)
+        self.size = sum(c.size for c in self._conditions) + self._priors.size
+        self.offset = self._priors.offset + sum(c.spreads.offset for c in self._conditions)
+        self.of_spreads = np.concatenate(
+            [*(c.of_spreads for c in self._conditions), np.zeros(self._priors.size, dtype=bool)]
+        )
+        self.composed = np.concatenate(
+            [*(c.composed for c in self._conditions), self._priors.composed]
+        )
         self.influence = np.concatenate(
             [*(c.influence for c in self._conditions), self._priors.influence]
         )
@@ -123,7 +134,7 @@ class Enclosure:
                 _Traversal(c, models, corners, squares, radius**2).residuals()
                 for c in self._conditions
             ]
-            return Residuals.joined([*parts, self._priors.of(models)])
+            return Residuals.joined([*parts, of_priors(self._priors, models)])
 
 
 class _Condition:
@@ -143,8 +154,16 @@ class _Condition:
     ) -> None:
         self.condition, self.monomials = condition, monomials
         self.system = System(problem, condition)
-        self.measured = [ResidualsAtTime(self.system, row) for row in range(len(condition.times))]
-        self.influence = influences(self.measured, condition.size)
+        self.spreads = Spreads(self.system)
+        self.measured = [
+            ResidualsAtTime(self.system, row, self.spreads) for row in range(len(condition.times))
+        ]
+        self.size = condition.size + len(self.spreads.terms)
+        self.of_spreads = np.arange(self.size) >= condition.size
+        self.influence = influences(self.measured, self.size)
+        self.composed = np.zeros(self.size, dtype=bool)
+        for measured in self.measured:
+            self.composed[measured.places] = measured.composed
         states = problem.model.states
         tolerance = np.full(len(states), sharpness.accuracy * self._smallest_deviation(problem))
         steps = sharpness.step_norm, sharpness.step_cost
@@ -185,10 +204,10 @@ class _Condition:
         """Return the smallest standard deviation, or a tenth of the data's range without one."""
         deviations = []
         for name, series in self.condition.series.items():
-            sd = float(np.min(standard_deviations(problem, self.condition, name)))
-            transform = problem.noise.get(name, Noise()).transform
-            if transform is not None:
-                sd *= float(np.min(series.values)) * log_of_base(transform)
+            noise = problem.noise.get(name, Noise())
+            sd = float(np.min(sds_about(noise, series, self.spreads.typical(name))))
+            if noise.transform is not None:
+                sd *= float(np.min(series.values)) * log_of_base(noise.transform)
             data_range = float(np.ptp(series.values)) or 1.0
             deviations.append(min(sd, data_range) if sd != 1.0 else 0.1 * data_range)
         return min(deviations)
@@ -210,6 +229,7 @@ class _Traversal:
         limit: float,
     ) -> None:
         self._condition, self._squares, self._limit = condition, squares, limit
+        self._radius = limit**0.5
         system, run, boxes = condition.system, condition.condition, len(squares)
         self._system, self._boxes = system, boxes
         self._unknowns = dict(zip(system.unknowns, models, strict=True))
@@ -233,9 +253,7 @@ class _Traversal:
         """Return all residuals of the condition."""
         measured = self._condition.measured
         monomials = self._condition.monomials
-        residuals_so_far = Residuals.zeros(
-            self._condition.condition.size, len(monomials), self._boxes
-        )
+        residuals_so_far = Residuals.zeros(self._condition.size, len(monomials), self._boxes)
         for stop in [self._time, *self._condition.stops]:
             if cut_off().reached:
                 for left in measured:
@@ -249,7 +267,7 @@ class _Traversal:
             while measured and measured[0].time <= self._time:
                 first, *measured = measured
                 states = self._states.models(self._intervals.states)
-                part_residuals = first.of(states, self._unknowns, monomials)
+                part_residuals = first.of(states, self._unknowns, monomials, self._radius)
                 lost = first.uses @ ~np.isfinite(self._states.error.sizes).T > 0
                 part_residuals = part_residuals.informative(lost)
                 residuals_so_far.put(first.places, part_residuals)

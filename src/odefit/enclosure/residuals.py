@@ -10,7 +10,11 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.errors import InputError
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
+from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram
 from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
+from odefit.enclosure.likelihood.deviance_residuals import Measurement, deviance_residual
+from odefit.enclosure.likelihood.priors import PriorResiduals
+from odefit.enclosure.likelihood.spreads import Spreads
 from odefit.enclosure.system import System
 from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
@@ -18,6 +22,10 @@ from odefit.problem.noise import Noise
 from odefit.problem.noise_distributions.registry import Transform, transformed
 from odefit.problem.problem import Problem
 from odefit.structure.series.tape import Term
+
+SPREAD_INFLUENCE = 0.05
+"""Influence of an unknown that acts on the spread of a measurement alone: where a residual is not
+enclosed, its prediction mostly is not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,62 +72,113 @@ class Residuals:
 
 
 class ResidualsAtTime:
-    """The measurements of one condition at one time (number `row`), as weighted differences.
+    """The measurements of one condition at one time (number `row`), as deviance residuals.
 
-    `places` are the places of these residuals among all of the condition, sorted by series.
-    `influence`, shape (r, n), is one where an unknown acts on a residual, and `uses`, shape (r,
-    states), where a residual depends directly on a state.
+    Those of normal noise are weighted differences. `places` are the places of these residuals among
+    all of the condition, sorted by series; spreads that depend on unknowns follow all of them.
+    `influence`, shape (r, n), is one where an unknown acts on a residual, less where it acts on its
+    spread alone; `uses`, shape (r, states), is one where a state directly does. Without `spreads`,
+    all noise has to be normal, with known standard deviations.
     """
 
-    def __init__(self, system: System, row: int) -> None:
+    def __init__(self, system: System, row: int, spreads: Spreads | None = None) -> None:
         condition, problem = system.condition, system.problem
         time = float(condition.times[row])
         self._system, self.time = system, time
         names: list[str] = []
         transforms: list[Transform | None] = []
-        values: list[float] = []
-        sds: list[float] = []
+        self._measurements: list[Measurement] = []
+        spreads_given: list[Term | float] = []
         self.places: list[int] = []
         begin = 0
         for name, series in condition.series.items():
-            for k in np.flatnonzero(series.rows == row):
+            noise = problem.noise.get(name, Noise())
+            values = measured_values(problem, condition, name)
+            known = standard_deviations(problem, condition, name) if spreads is None else ()
+            for k in np.flatnonzero(series.rows == row).tolist():
                 names.append(name)
-                transforms.append(problem.noise.get(name, Noise()).transform)
-                self.places.append(begin + int(k))
-                values.append(float(measured_values(problem, condition, name)[k]))
-                sds.append(float(standard_deviations(problem, condition, name)[k]))
+                transforms.append(noise.transform)
+                self.places.append(begin + k)
+                censored = 0 if series.censored is None else int(series.censored[k])
+                self._measurements.append(Measurement(noise.law, float(values[k]), censored))
+                spreads_given.append(float(known[k]) if spreads is None else spreads.of[name][k])
             begin += len(series.values)
-        self.names, self._values, self.sds = names, values, np.array(sds)
+        self.names = names
         # The logarithm of a measured value has an error of a few roundings.
         self._operations = [4 if transform is None else 40 for transform in transforms]
-        self._program = system.observables(names, time, transforms)
-        self.influence = system.influence(self._program)
-        used = [system.tape.depends(term) for term in self._program.terms]
+        self._measured = system.observables(names, time, transforms).terms
+        self._sds = [None if isinstance(s, Term) else s for s in spreads_given]
+        self._spreads = [s if isinstance(s, Term) else system.tape.number(0) for s in spreads_given]
+        factors = [] if spreads is None else list(enumerate(spreads.terms, begin))
+        plain = [
+            sd is not None and of.law.normal and not of.censored
+            for of, sd in zip(self._measurements, self._sds, strict=True)
+        ]
+        self._factors = [(at, factor) for at, factor in factors if factor.row == row]
+        self._joint = {factor.places[0]: factor for _, factor in factors if factor.joint}
+        self.places += [at for at, _ in self._factors]
+        self.composed = ~np.array([*plain, *(False for _ in self._factors)], dtype=bool)
+        pairs = [
+            *([m, s] for m, s in zip(self._measured, self._spreads, strict=True)),
+            *([factor.term] for _, factor in self._factors),
+        ]
+        self._program = TapeProgram(system.tape, [term for pair in pairs for term in pair])
+        influence = np.array([_influence(system, pair) for pair in pairs])
+        self.influence = influence.reshape(len(pairs), len(problem.unknowns))
+        used = [system.tape.depends(*pair) for pair in pairs]
         uses = np.array([[float(s in u) for s in system.states] for u in used])
         self.uses = uses.reshape(len(used), len(system.states))
 
     def terms(self) -> Iterator[tuple[Term, float, float]]:
         """Yield the measured terms of the tape, with measured values and standard deviations."""
-        yield from zip(self._program.terms, self._values, self.sds.tolist(), strict=True)
+        for term, of, sd in zip(self._measured, self._measurements, self._sds, strict=True):
+            assert sd is not None, "only known standard deviations are asked for"
+            yield term, of.value, sd
 
     def of(
         self,
         states: Sequence[TaylorModel],
         unknowns: Mapping[int, TaylorModel],
         monomials: Monomials,
+        radius: float = np.inf,
     ) -> Residuals:
-        """Return the residuals from the states at that time."""
+        """Return the residuals from the states at that time, sharp up to a `radius`."""
         boxes = states[0].c.shape[2]
         known = known_at(self._system, states, unknowns, monomials, self.time)
         values = self._program.evaluate(monomials, known, boxes)
-        residuals = Residuals.zeros(len(self.names), len(monomials), boxes)
-        for i, term in enumerate(self._program.terms):
-            model = values[term.index]
-            measurement = self._values[i], float(self.sds[i]), self._operations[i]
-            residuals.c[i], residuals.remainder[i] = _standardised(model, *measurement)
+        residuals = Residuals.zeros(len(self.places), len(monomials), boxes)
+        alone: dict[tuple[int, ...], BoolArray] = {}  # boxes where one residual stands for two
+        for i, of in enumerate(self._measurements):
+            model, sd = values[self._measured[i].index], self._sds[i]
+            if not self.composed[i]:
+                assert sd is not None, "estimated deviations are composed"
+                at = _standardised(model, of.value, sd, self._operations[i])
+            else:
+                spread = (
+                    values[self._spreads[i].index]
+                    if sd is None
+                    else TaylorModel.constant(monomials, np.full(boxes, sd))
+                )
+                r = deviance_residual(of, model, spread, radius)
+                factor = self._joint.get(self.places[i])
+                if factor is not None:
+                    r, alone[factor.places] = factor.with_deviance(r, spread)
+                at = r.c[:, 0], r.remainder
+            residuals.c[i], residuals.remainder[i] = at
+        for i, (_, factor) in enumerate(self._factors, len(self._measurements)):
+            r = factor.residual(values[factor.term.index])
+            stands = alone.get(factor.places, np.zeros(boxes, dtype=bool))
+            residuals.c[i] = np.where(stands, 0.0, r.c[:, 0])
+            residuals.remainder[i] = np.where(stands, 0.0, r.remainder)
         c, remainder = residuals.c, residuals.remainder
         lost = ~(np.isfinite(remainder) & np.isfinite(c).all(axis=1))
         return Residuals(np.where(lost[:, None], 0.0, c), np.where(lost, np.inf, remainder))
+
+
+def _influence(system: System, terms: Sequence[Term]) -> Array:
+    """Return how unknowns act on a residual with a measured term and perhaps a spread, (n,)."""
+    measured, *spreads = system.influence(TapeProgram(system.tape, terms))
+    return np.asarray(np.max([measured, *(SPREAD_INFLUENCE * row for row in spreads)], axis=0))
 
 
 def _standardised(
@@ -183,33 +242,12 @@ def standard_deviations(problem: Problem, condition: Condition, name: str) -> Ar
     return np.full(len(series.values), noise.sd if isinstance(noise.sd, float) else 1.0)
 
 
-class Priors:
-    """The residuals of normal priors in natural units; flat priors are bounds.
-
-    `influence`, shape (size, n), is one at the unknown of each prior. Raises InputError for a prior
-    of another family, or on another scale.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self._prior_terms: list[tuple[int, float, float]] = []
-        for key, prior in problem.priors.items():
-            if not prior.plain or prior.mean is None or prior.sd is None:
-                raise InputError(
-                    f"the prior of {key}, {prior}: only normal priors in natural units can be "
-                    "enclosed; use another method, such as the default, which proves nothing"
-                )
-            self._prior_terms.append((problem.keys.index(key), prior.mean, prior.sd))
-        self.size = len(self._prior_terms)
-        self.influence = np.zeros((self.size, len(problem.unknowns)))
-        for i, (k, _, _) in enumerate(self._prior_terms):
-            self.influence[i, k] = 1.0
-
-    def of(self, models: Sequence[TaylorModel]) -> Residuals:
-        """Return the residuals from Taylor models of the unknowns."""
-        residuals = Residuals.zeros(self.size, *models[0].c[:, 0].shape)
-        for i, (k, mean, sd) in enumerate(self._prior_terms):
-            residuals.c[i], residuals.remainder[i] = _standardised(models[k], mean, sd, 8)
-        return residuals
+def of_priors(priors: PriorResiduals, models: Sequence[TaylorModel]) -> Residuals:
+    """Return the residuals of priors from Taylor models of the unknowns."""
+    residuals = Residuals.zeros(priors.size, *models[0].c[:, 0].shape)
+    for i, model in enumerate(priors.of(models)):
+        residuals.c[i], residuals.remainder[i] = model.c[:, 0], model.remainder
+    return residuals
 
 
 def variables(monomials: Monomials, lower: Array, upper: Array) -> list[TaylorModel]:

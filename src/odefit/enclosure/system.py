@@ -289,6 +289,31 @@ class System:
         except NotRationalError as error:
             raise InputError(f"enclosure, observables: {error}; take another method") from None
 
+    def unknown_term(self, number: int) -> Term:
+        """Return the term of an unknown."""
+        return Term(self.tape, self.unknowns[number])
+
+    def spread(
+        self, expression: Expression, time: float, predictions: Mapping[str, Term] | None = None
+    ) -> Term:
+        """Return a spread at `time`, before events at that time.
+
+        Observables in it may be replaced by other terms, given by name.
+        """
+        scalars = [stage for begin, stage in self._stages if begin < time][-1]
+        observables = self.problem.model.observables
+        names = [name for name in observables if name in expression.names]
+        replaced = dict(predictions or {})
+        missing = [name for name in names if name not in replaced]
+        try:
+            terms = self._at([observables[name] for name in missing], scalars).terms
+            known = {**scalars, **self._states, **self._inputs, TIME: self._time}
+            known |= {**dict(zip(missing, terms, strict=True)), **replaced}
+            term: Term = expression.evaluate(self._complete(known), self._algebra)
+            return term
+        except NotRationalError as error:
+            raise InputError(f"enclosure, noise: {error}; take another method") from None
+
     def influence(self, program: TapeProgram) -> Array:
         """Return which unknowns may act on each term of a program, as 0 and 1, (terms, n)."""
         tape, n = self.tape, len(self.unknowns)

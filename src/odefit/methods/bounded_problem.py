@@ -60,14 +60,16 @@ class BoundedProblem:
         seconds: float,
         engine: EngineName,
         others: Sequence[str] = (),
+        squares: bool = True,
     ) -> BoundedProblem:
         """Begin to solve a problem within a number of seconds, if `control` has no deadline.
 
         `others` may have bounds besides the unknowns. Raises InputError if bounds are missing or
-        name something unknown, or if no bound of the objective is known for the noise.
+        name something unknown, or if `squares` are needed and the noise or priors have others.
         """
         refuse_integrated_features(original, "a method that proves bounds")
-        require_squares(original)
+        if squares:
+            require_squares(original)
         check_names(original, bounds, others)
         began, work = time.perf_counter(), math.inf
         if control.deadline is None and isinstance(seconds, CountedSeconds):
@@ -121,8 +123,8 @@ def require_squares(problem: Problem) -> None:
     for key, prior in problem.priors.items():
         if not prior.gaussian:
             raise InputError(
-                f"the prior of {key}, {prior}: only sums of squares can be bounded, which belong "
-                "to normal priors; use another method, such as the default, which proves nothing"
+                f"the prior of {key}, {prior}: this method bounds sums of squares, which belong to "
+                "normal priors; BranchAndBound() in continuous time bounds others as well"
             )
     for condition in problem.conditions:
         for name, series in condition.series.items():
@@ -131,8 +133,8 @@ def require_squares(problem: Problem) -> None:
                 continue
             feature = "censored values" if noise.gaussian else noise.choice
             raise InputError(
-                f"noise.{name}, {feature}: only sums of squares can be bounded, which belong to "
-                "normal noise; use another method, such as the default, which proves nothing"
+                f"noise.{name}, {feature}: this method bounds sums of squares, which belong to "
+                "normal noise; BranchAndBound() in continuous time bounds others as well"
             )
 
 

@@ -183,6 +183,11 @@ class Certificate:
         Bounds by key of unknowns, if they are not the problem's own.
     remark
         A sentence on further conditions of the bounds.
+    measure
+        The name of what is bounded: the objective, or -2 log L if the noise is estimated.
+    unit
+        The number to which the gap is relative, if that is not `upper`: for -2 log L the sum of
+        squares at the best values.
     """
 
     lower: float
@@ -197,10 +202,14 @@ class Certificate:
     assumed: Mapping[str, tuple[float, float]] = field(default_factory=dict, metadata=UNSAVED)
     remark: str = field(default="", metadata=UNSAVED)
     discretised: bool | None = field(default=None, metadata={"optional": True})
+    measure: str = field(default="objective", metadata={"optional": True})
+    unit: float | None = field(default=None, metadata={"optional": True})
 
     @property
     def gap(self) -> float:
-        """The relative distance between the bounds, ``(upper - lower) / |upper|``."""
+        """The distance between the bounds, relative to the upper one, or to `unit`."""
+        if self.unit:
+            return (self.upper - self.lower) / self.unit
         return relative_gap(self.lower, self.upper)
 
 

@@ -139,7 +139,7 @@ def region_title(region: ProvedRegion) -> str:
 def region_sentence(region: ProvedRegion) -> str:
     """Return the proved statements on a confidence region."""
     sentence = (
-        f"All values within {within(region.assumed)} whose objective is at most "
+        f"All values within {within(region.assumed)} whose {region.measure} is at most "
         f"{_rounded_up(region.cut)}, the limit of {level_words(region.level)} profiles, lie in "
         "the proved intervals, whatever the start. That holds in continuous time, with all "
         "rounding outwards."

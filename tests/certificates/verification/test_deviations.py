@@ -18,6 +18,7 @@ from odefit.certificates.statement import statement_of
 from odefit.certificates.verification.balls import ZERO, arb
 from odefit.certificates.verification.bounds import bounds
 from odefit.certificates.verification.deviations import Deviation
+from odefit.certificates.verification.likelihoods import Part
 from odefit.certificates.verification.polynomials import Model as Polynomial
 from odefit.certificates.verification.polynomials import Models, layout
 from odefit.problem import problem_from_mapping
@@ -108,7 +109,7 @@ def test_the_objective_of_a_textbook_system_is_proved_at_its_truth(name: str) ->
     problem = problem_from_mapping(drawn.mapping)
     point = np.array([drawn.truth[key] for key in problem.keys])
     found, box = enclosed_residuals(statement_of(problem), point, point)
-    known = bounds(found, box.ring)
+    known = bounds([Part.square(r) for r in found], box.ring)
     assert len(found) == sum(map(_count, statement_of(problem)["conditions"]))
     assert float(known.upper) == pytest.approx(float(drawn.by_hand.measure(drawn.truth)), rel=1e-4)
     assert float(known.upper - known.lower) < 1e-6 * float(known.upper)

@@ -10,6 +10,7 @@ pytest.importorskip("flint", reason="the extra odefit[certificates] is not insta
 from odefit.certificates.statement import statement_of
 from odefit.certificates.verification.balls import ZERO, arb
 from odefit.certificates.verification.bounds import bounds
+from odefit.certificates.verification.likelihoods import Part
 from odefit.certificates.verification.polynomials import Model
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
@@ -48,7 +49,7 @@ def test_the_residuals_of_an_integrator_lie_in_the_enclosures(name: str) -> None
         assert rest < 0.05 * (1 + np.abs(values).max())
         assert (np.abs(centres - values) <= rest + 1e-5 * (1 + np.abs(values))).all()
         total = float(values @ values)
-        assert float(bounds(found, box.ring).lower) <= total * (1 + 1e-5)
+        assert float(bounds([Part.square(r) for r in found], box.ring).lower) <= total * (1 + 1e-5)
 
 
 def test_a_bound_fails_if_its_remainder_is_left_out() -> None:
@@ -74,7 +75,7 @@ def test_a_box_of_one_point_is_enclosed_to_nine_digits() -> None:
     found, box = enclosed_residuals(statement_of(problem), point, point)
     evaluation = ForwardMap(problem).evaluate(point, UNDECIDED)
     assert isinstance(evaluation, Evaluation)
-    known = bounds(found, box.ring)
+    known = bounds([Part.square(r) for r in found], box.ring)
     assert float(known.upper) == pytest.approx(evaluation.objective, rel=1e-6)
     assert known.lower <= known.upper
     assert float(known.upper - known.lower) <= 1e-9 * float(known.upper)

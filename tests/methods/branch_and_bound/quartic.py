@@ -18,6 +18,7 @@ class Quartic:
     scope, size, lower_bound, unique_solution = "an example", 3, 0.0, True
     discretised = False
     influence = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    offset, of_spreads, composed = 0.0, np.zeros(3, dtype=bool), np.zeros(3, dtype=bool)
 
     def __init__(self, degree: int = 2, hidden: Callable[[Array], bool] | None = None) -> None:
         self.monomials = Monomials.of(2, degree)

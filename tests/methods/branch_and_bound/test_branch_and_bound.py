@@ -283,16 +283,19 @@ def test_several_experiments_priors_and_unknown_initial_values_are_bounded() -> 
 
 
 @pytest.mark.parametrize(
-    ("prior", "words"),
+    ("prior", "scheme", "words"),
     [
-        ({"distribution": "laplace", "location": 1.0, "scale": 1.0}, "belong to normal priors"),
-        ({"mean": 0.0, "sd": 1.0, "on": "log10"}, "normal priors in natural units can be enclosed"),
+        ({"distribution": "laplace", "location": 1.0, "scale": 1.0}, "euler", "in continuous time"),
+        ({"distribution": "gamma", "shape": 0.5, "scale": 1.0}, None, "has no bound that a proof"),
+        ({"distribution": "log-laplace", "location": 0.0, "scale": 2.0}, None, "take a normal"),
     ],
 )
-def test_priors_that_cannot_be_bounded_are_refused(prior: dict[str, Any], words: str) -> None:
+def test_priors_that_cannot_be_bounded_are_refused(
+    prior: dict[str, Any], scheme: str | None, words: str
+) -> None:
     problem = bounded().with_parameters(k={"lower": 0.1, "upper": 5.0, "prior": prior})
     with pytest.raises(InputError, match=words):
-        BranchAndBound().solve(problem, Control(1))
+        BranchAndBound(scheme).solve(problem, Control(1))
 
 
 # Refusals ---------------------------------------------------------------------------------------
@@ -345,15 +348,16 @@ def test_problems_that_cannot_be_bounded_are_refused(name: str, scheme: str | No
 
 
 @pytest.mark.parametrize(
-    ("noise", "part"),
+    ("noise", "scheme", "part"),
     [
-        ({"sd": "estimate"}, "if the standard deviations are known"),
-        ({"sd": "0.1*x + k"}, "if the standard deviations are known"),
+        ({"sd": "estimate"}, "trapezoid", "if the standard deviations are known"),
+        ({"sd": "0.1*x + k"}, "trapezoid", "if the standard deviations are known"),
+        ({"distribution": "laplace", "sd": 0.1}, "trapezoid", "in continuous time bounds others"),
+        ({"sd": "k"}, None, "the likelihood has no lower bound"),
     ],
 )
-@pytest.mark.parametrize("scheme", [None, "trapezoid"])
-def test_noise_that_depends_on_unknowns_is_refused(
-    noise: dict[str, Any], part: str, scheme: str | None
+def test_noise_without_a_lower_bound_is_refused(
+    noise: dict[str, Any], scheme: str | None, part: str
 ) -> None:
     data = {"t": TIMES, "x": np.exp(-0.7 * TIMES)}
     problem = Problem(
@@ -364,7 +368,7 @@ def test_noise_that_depends_on_unknowns_is_refused(
         noise={"x": noise},
     )
     with pytest.raises(InputError) as raised:
-        fit(problem, BranchAndBound(scheme, 6, bounds="propose"), seed=1)
+        fit(problem, BranchAndBound(scheme, 6, bounds="propose" if scheme else None), seed=1)
     assert part in str(raised.value)
 
 

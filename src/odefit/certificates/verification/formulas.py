@@ -7,7 +7,7 @@ parts of several formulas are evaluated once.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
@@ -44,13 +44,28 @@ class _Step:
 
 
 class Formulas:
-    """Several formulas in the same names, which are `names`."""
+    """Several formulas in the same names, which are `names`.
 
-    def __init__(self, texts: Sequence[str], names: Sequence[str]) -> None:
-        self._names = frozenset(names)
+    They may have `special` functions of one argument, which have no slopes.
+    """
+
+    def __init__(
+        self, texts: Sequence[str], names: Sequence[str], special: Container[str] = ()
+    ) -> None:
+        self._names, self._special = frozenset(names), special
         self._steps: list[_Step] = []
         self._places: dict[_Step, int] = {}
         self._results = [self._parsed(text) for text in texts]
+
+    @property
+    def steps(self) -> Sequence[_Step]:
+        """The operations in an order of computation."""
+        return self._steps
+
+    @property
+    def results(self) -> Sequence[int]:
+        """The numbers of the operations whose values are those of the formulas."""
+        return self._results
 
     def evaluate(
         self, values: Mapping[str, Any], kind: Kind, known: Mapping[int, Any] | None = None
@@ -243,7 +258,7 @@ class Formulas:
         return self._product(square, base) if p % 2 else square
 
     def _call(self, function: str, x: int) -> int:
-        if function in SERIES_FUNCTIONS:
+        if function in SERIES_FUNCTIONS or function in self._special:
             return self._add(function, x)
         if function == "log10":
             return self._product(

@@ -30,6 +30,9 @@ ORDER = 10
 MOST_DEGREE = 4 * ORDER
 """Degree in time up to which products are kept."""
 
+FURTHER = 8
+"""Number of powers of the time in the guess of a reciprocal beyond those of its operand."""
+
 TERMS = 12
 """Largest number of Taylor coefficients of a function of a model."""
 
@@ -56,6 +59,12 @@ class Layout:
             if len(a) + len(b) <= degree
         ]
         self._tables: dict[int, IntArray] = {}
+        self._pairs = np.array(self.products).T
+
+    def folded(self, products: Array) -> Array:
+        """Return the product of two polynomials from those of their coefficients, (size, size)."""
+        left, right, places = self._pairs
+        return np.asarray(np.bincount(places, products[left, right], self.size), dtype=float)
 
     def table(self, powers: int) -> IntArray:
         """Return where the factors of a product are in another polynomial, as a flat array.
@@ -101,6 +110,18 @@ class Jet:
         table = self.ring.table(self.c.shape[1])
         factors = np.append(other.c, 0.0)[table]
         return Jet((factors @ self.c.ravel()).reshape(self.c.shape), self.ring)
+
+    def reciprocal(self) -> Jet:
+        """Return one over the polynomial, power by power of the time."""
+        ring, powers = self.ring, self.c.shape[1]
+        first = Jets(ring, 1).apply("inv", Jet(self.c[:, :1].copy(), ring)).c[:, 0]
+        c = np.zeros_like(self.c)
+        c[:, 0] = first
+        with np.errstate(all="ignore"):
+            for k in range(1, powers):
+                rest = ring.folded(self.c[:, 1 : k + 1] @ c[:, :k][:, ::-1].T)
+                c[:, k] = -ring.folded(np.multiply.outer(rest, first))
+        return Jet(c, ring)
 
     def widened(self, powers: int) -> Jet:
         """Return the polynomial with more powers of the time."""
@@ -233,6 +254,10 @@ class Models:
 
     def apply(self, function: str, x: Model) -> Model:
         """Return a function of a model, by its Taylor series with a bound of the rest."""
+        if function == "inv":
+            quotient = self._reciprocal(x)
+            if quotient is not None:
+                return quotient
         middle = arb(x.c[0][0].mid()) if x.c[0].length() else ZERO
         rest = x + self.constant(-middle)
         if rest.size == 0:
@@ -251,3 +276,21 @@ class Models:
         for a in coefficients[-2::-1]:
             total = total * rest + self.constant(a)
         return Model(total.c, (total.rest + bounds[count - 1]).abs_upper(), self._ring)
+
+    def _reciprocal(self, x: Model) -> Model | None:
+        """Return 1/x by a guess q with a bound of ``(1 - x q)/x``; None if that is not better."""
+        least = x.range.abs_lower()
+        if not least > 0:
+            return None
+        powers = max(p.length() for p in x.c) + FURTHER
+        c = np.zeros((self._ring.size, powers))
+        for row, p in zip(c, x.c, strict=True):
+            row[: p.length()] = [float(a.mid()) for a in p.coeffs()]
+        guess = Jet(c, self._ring).reciprocal()
+        if not np.isfinite(guess.c).all():
+            return None
+        model = self.jet(guess.c, ZERO)
+        lacking = (self.constant(arb(-1)) + x * model).size / least
+        if not lacking.is_finite():
+            return None
+        return Model(model.c, lacking.abs_upper(), self._ring)

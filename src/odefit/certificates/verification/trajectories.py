@@ -27,6 +27,7 @@ from odefit.certificates.verification.balls import (
 )
 from odefit.certificates.verification.deviations import Deviation
 from odefit.certificates.verification.formulas import Formulas
+from odefit.certificates.verification.likelihoods import Law, Part
 from odefit.certificates.verification.polynomials import (
     ORDER,
     Jet,
@@ -35,6 +36,7 @@ from odefit.certificates.verification.polynomials import (
     Models,
     layout,
 )
+from odefit.certificates.verification.recurrences import solution
 from odefit.common.arrays import Array
 
 TRUNCATION, POINT_TRUNCATION = 1e-9, 1e-12
@@ -112,17 +114,17 @@ class Condition:
         self._states, names = list(states), [*symbols, *states, "t"]
         self._initial = Formulas([written["initial"][s] for s in states], symbols)
         self._segments = [_Segment(s, states, names) for s in written["segments"]]
-        self.measured = [_Measured(m, names) for m in written["data"]]
+        self.measured = [_Measured(m, names, symbols) for m in written["data"]]
 
-    def residuals(self, box: Box) -> Iterator[Model]:
-        """Yield the residuals in the order of time; LostError ends them early."""
+    def parts(self, box: Box) -> Iterator[Part]:
+        """Yield the parts of the objective in the order of time; LostError ends them early."""
         unknowns = box.unknown_models()
         now = _rounded(self._initial.evaluate(unknowns, box.models), box)
         waiting = list(self.measured)
         ends = [s.begin for s in self._segments[1:]] + [math.inf]
         for segment, end in zip(self._segments, ends, strict=True):
             while waiting and waiting[0].time <= segment.begin:
-                yield waiting.pop(0).residual(self._known(now, unknowns, box), box)
+                yield waiting.pop(0).part(self._known(now, unknowns, box), box)
             for assigned, formulas in segment.assigned:
                 values = self._known(now, unknowns, box)
                 values["t"] = box.models.constant(arb(segment.begin))
@@ -135,7 +137,7 @@ class Condition:
             flow = _Flow(segment, box, now, self._states)
             while waiting and waiting[0].time <= end:
                 flow.advance(waiting[0].time)
-                yield waiting.pop(0).residual(self._known(flow.now, unknowns, box), box)
+                yield waiting.pop(0).part(self._known(flow.now, unknowns, box), box)
             if not waiting:
                 return
             flow.advance(end)
@@ -164,17 +166,23 @@ class _Segment:
 class _Measured:
     """A measurement."""
 
-    def __init__(self, written: Mapping[str, Any], names: Sequence[str]) -> None:
+    def __init__(
+        self, written: Mapping[str, Any], names: Sequence[str], symbols: Sequence[str]
+    ) -> None:
         self.time = float(written["time"])
         self._formula = Formulas([written["formula"]], names)
-        self._value, self._sd = arb(float(written["value"])), arb(float(written["sd"]))
+        self._law = Law(written, symbols) if "law" in written else None
+        if self._law is None:
+            self._value, self._sd = arb(float(written["value"])), arb(float(written["sd"]))
 
-    def residual(self, known: Mapping[str, Model], box: Box) -> Model:
-        """Return (observable - value)/sd."""
+    def part(self, known: Mapping[str, Model], box: Box) -> Part:
+        """Return the square of (observable - value)/sd, or the deviance by another law."""
         at = {**known, "t": box.models.constant(arb(self.time))}
-        observable = self._formula.evaluate(at, box.models)[0]
-        difference: Model = observable + box.models.constant(-self._value)
-        return difference * box.models.constant(1 / self._sd)
+        observable: Model = self._formula.evaluate(at, box.models)[0]
+        if self._law is not None:
+            return self._law.part(observable, box.models, known)
+        difference = observable + box.models.constant(-self._value)
+        return Part.square(difference * box.models.constant(1 / self._sd))
 
 
 def _rounded(models: Sequence[Model], box: Box) -> _States:
@@ -203,7 +211,8 @@ class _Flow:
         self.now, self._time = start, segment.begin
         self._step = math.inf
         self._steps = 0
-        self._jets = segment.rates.constant_parts(box.unknown_jets(), Jets(box.ring, 1))
+        jets = box.unknown_jets().items()
+        self._known = {name: jet.widened(ORDER + 1).c for name, jet in jets}
         self._models = box.unknown_models()
         self._constant = segment.rates.constant_parts(self._models, box.models)
         ranges = {name: model.range for name, model in self._models.items()}
@@ -243,19 +252,11 @@ class _Flow:
     def _guess(self, width: float) -> Array:
         """Return the solution up to ORDER in the time of the step, (states, monomials, powers)."""
         ring = self._box.ring
-        x = np.zeros((*self.now.c.shape, ORDER + 1))
-        x[:, :, 0] = self.now.c
+        time = np.zeros((ring.size, ORDER + 1))
+        time[0, :2] = self._time, width
+        start = dict(zip(self._names, self.now.c, strict=True))
         with np.errstate(all="ignore"):
-            for order in range(1, ORDER + 1):  # each turn adds one power of the time
-                kind = Jets(ring, order)
-                known: dict[str, Jet] = {
-                    n: Jet(x[i, :, :order], ring) for i, n in enumerate(self._names)
-                }
-                known["t"] = kind.constant(self._time)
-                known["t"].c[0, 1:2] = width
-                constant = {k: v.widened(order) for k, v in self._jets.items()}
-                for i, rate in enumerate(self._rates.evaluate(known, kind, constant)):
-                    x[i, :, order] = width * rate.c[:, -1] / order
+            x = solution(self._rates, ring, start, {**self._known, "t": time}, width, ORDER)
         if not np.isfinite(x).all():
             raise LostError
         return x

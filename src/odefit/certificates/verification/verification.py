@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from odefit.certificates.document import Document
 from odefit.certificates.statement import fingerprint_of, without_bounds
-from odefit.certificates.verification.balls import ZERO, arb
-from odefit.certificates.verification.bounds import bounds, distance_squared
+from odefit.certificates.verification.balls import arb
+from odefit.certificates.verification.bounds import bounds
 from odefit.certificates.verification.cover import uncovered_part
-from odefit.certificates.verification.polynomials import Model
+from odefit.certificates.verification.formulas import Formulas
+from odefit.certificates.verification.likelihoods import (
+    SPECIAL_FUNCTIONS,
+    Part,
+    formula_part,
+    least_of,
+)
 from odefit.certificates.verification.trajectories import Box, Condition, LostError
 from odefit.common.errors import InputError
 
 MOST_BOXES = 4000
 """Largest number of boxes into which a leaf is divided."""
+
+TOGETHER = 8
+"""Number of leaves of one task for a process."""
 
 GEOMETRIC_RATIO = 4.0
 """Ratio of positive ends above which an interval is divided at their geometric mean."""
@@ -75,6 +87,7 @@ def verify_document(
     document: Document,
     statement: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    executor: Executor | None = None,
 ) -> Verdict:
     """Prove a certificate again, or return the place at which it fails.
 
@@ -87,6 +100,8 @@ def verify_document(
         certificate's own.
     progress
         Called with the numbers of leaves that are proved and of all leaves.
+    executor
+        Processes that prove the leaves; None to prove them in this one.
 
     Raises
     ------
@@ -101,7 +116,7 @@ def verify_document(
     if statement is not None and without_bounds(statement) != without_bounds(document.statement):
         return checker.verdict(Finding.OTHER_PROBLEM)
     try:
-        return checker.check(progress)
+        return checker.check(progress, executor)
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise InputError(f"the certificate's statement is damaged: {error}") from None
 
@@ -112,7 +127,6 @@ class _Checker:
     def __init__(self, document: Document) -> None:
         self._document = document
         self._unknowns = document.statement["unknowns"]
-        self._symbols = [u["symbol"] for u in self._unknowns]
         self._boxes = 0
 
     def verdict(self, finding: Finding, leaf: int | None = None, place: Any = None) -> Verdict:
@@ -125,87 +139,141 @@ class _Checker:
         count = len(d.leaves.bounds)
         return Verdict(finding, d.lower, d.upper, count, self._boxes, leaf, where)
 
-    def check(self, progress: Callable[[int, int], None] | None) -> Verdict:
+    def check(
+        self, progress: Callable[[int, int], None] | None, executor: Executor | None
+    ) -> Verdict:
         """Return the outcome for the statement of the document itself."""
         d, leaves = self._document, self._document.leaves
         lower, upper = d.box
-        states = d.statement["states"]
-        self._conditions = [Condition(c, self._symbols, states) for c in d.statement["conditions"]]
         point = np.stack([d.incumbent, d.incumbent])
         if (d.incumbent < lower).any() or (d.incumbent > upper).any():
             return self.verdict(Finding.INCUMBENT, place=point)
-        if not self._at_most(d.incumbent, d.upper):
+        if not Prover(d.statement).at_most(d.incumbent, d.upper):
             return self.verdict(Finding.INCUMBENT, place=point)
         part = uncovered_part(lower, upper, leaves.lower, leaves.upper)
         if part is not None:
             return self.verdict(Finding.UNCOVERED, place=part)
+        below = np.flatnonzero(leaves.bounds < d.lower)
+        if len(below):
+            first = int(below[0])
+            ends = np.stack([leaves.lower[first], leaves.upper[first]])
+            return self.verdict(Finding.BELOW, first + 1, ends)
         count = len(leaves.bounds)
-        for number, bound in enumerate(leaves.bounds.tolist(), start=1):
-            ends = np.stack([leaves.lower[number - 1], leaves.upper[number - 1]])
-            if bound < d.lower:
-                return self.verdict(Finding.BELOW, number, ends)
-            finding, place = self._leaf(ends, bound)
+        for number, (finding, place, boxes) in enumerate(self._outcomes(executor), start=1):
+            self._boxes += boxes
             if finding is not Finding.HOLDS:
                 return self.verdict(finding, number, place)
             if progress is not None:
                 progress(number, count)
         return self.verdict(Finding.HOLDS)
 
-    def _at_most(self, vector: np.ndarray, most: float) -> bool:
+    def _outcomes(self, executor: Executor | None) -> Iterator[Outcome]:
+        """Yield the outcomes of all leaves in their order, by the processes of an executor."""
+        leaves = self._document.leaves
+        boxes = np.stack([leaves.lower, leaves.upper], axis=1)
+        if executor is None:
+            prover = Prover(self._document.statement)
+            yield from map(prover.leaf, boxes, leaves.bounds.tolist())
+            return
+        text = json.dumps(self._document.statement)
+        waiting = [
+            executor.submit(
+                _outcomes_of, text, boxes[k : k + TOGETHER], leaves.bounds[k : k + TOGETHER]
+            )
+            for k in range(0, len(boxes), TOGETHER)
+        ]
+        try:
+            for future in waiting:
+                yield from future.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+Outcome = tuple[Finding, np.ndarray, int]
+"""The outcome for a leaf, the box that decided it, and the number of boxes."""
+
+
+def _outcomes_of(statement: str, boxes: np.ndarray, bounds: np.ndarray) -> list[Outcome]:
+    """Return the outcomes of some leaves, up to the first one that is not proved."""
+    outcomes: list[Outcome] = []
+    prover = _prover(statement)
+    for ends, bound in zip(boxes, bounds.tolist(), strict=True):
+        outcomes.append(prover.leaf(ends, bound))
+        if outcomes[-1][0] is not Finding.HOLDS:
+            break
+    return outcomes
+
+
+@lru_cache(maxsize=1)
+def _prover(statement: str) -> Prover:
+    return Prover(json.loads(statement))
+
+
+class Prover:
+    """Proofs of bounds of the objective of one statement."""
+
+    def __init__(self, statement: Mapping[str, Any]) -> None:
+        self._symbols = [u["symbol"] for u in statement["unknowns"]]
+        self._priors = statement["priors"]
+        self._terms = Formulas(statement.get("terms", []), self._symbols, SPECIAL_FUNCTIONS)
+        self._conditions = [
+            Condition(c, self._symbols, statement["states"]) for c in statement["conditions"]
+        ]
+
+    def at_most(self, vector: np.ndarray, most: float) -> bool:
         """Return whether the objective at a point is proved to be at most a number."""
         box = Box(self._symbols, vector.tolist(), vector.tolist())
-        residuals, complete = self._residuals(box, None)
-        return complete and bool(bounds(residuals, box.ring).upper <= arb(most))
+        parts, complete = self._parts(box, None)
+        return complete and bool(bounds(parts, box.ring).upper <= arb(most))
 
-    def _residuals(self, box: Box, enough: arb | None) -> tuple[list[Model], bool]:
-        """Return residuals over a box, and whether these are all.
-
-        They end once the sum of their smallest squares has reached `enough`.
-        """
-        known = box.unknown_models()
-        residuals = []
-        for prior in self._document.statement["priors"]:
-            off = known[prior["unknown"]] + box.models.constant(-arb(float(prior["mean"])))
-            residuals.append(off * box.models.constant(1 / arb(float(prior["sd"]))))
-        total = sum((distance_squared(r) for r in residuals), ZERO)
-        complete = True
-        for condition in self._conditions:
-            try:
-                for residual in condition.residuals(box):
-                    if not residual.size.is_finite():
-                        raise LostError
-                    residuals.append(residual)
-                    total += distance_squared(residual)
-                    if enough is not None and total >= enough:
-                        return residuals, False
-            except LostError:
-                complete = False
-        return residuals, complete
-
-    def _leaf(self, ends: np.ndarray, bound: float) -> tuple[Finding, np.ndarray]:
-        """Prove the bound of a leaf; return the outcome and the box that decided it."""
-        waiting, most = [ends], self._boxes + MOST_BOXES
+    def leaf(self, ends: np.ndarray, bound: float) -> Outcome:
+        """Prove the bound of a leaf, whose corners are the rows of `ends`."""
+        waiting, boxes = [ends], 0
         needed = arb(bound)
         while waiting:
             part = waiting.pop()
-            if self._boxes >= most:
-                return Finding.UNPROVED, part
-            self._boxes += 1
+            if boxes >= MOST_BOXES:
+                return Finding.UNPROVED, part, boxes
+            boxes += 1
             box = Box(self._symbols, part[0].tolist(), part[1].tolist())
-            residuals, complete = self._residuals(box, needed)
-            known = bounds(residuals, box.ring)
+            parts, complete = self._parts(box, needed)
+            known = bounds(parts, box.ring)
             if known.lower >= needed:
                 continue
             if complete and known.upper < needed:
                 # Rounding may put the place beside the point that was found, but within the box.
                 place = np.array(box.middle) + np.array(box.radius) * np.array(known.point)
                 place = np.clip(place, part[0], part[1])
-                return Finding.REFUTED, np.stack([place, place])
+                return Finding.REFUTED, np.stack([place, place]), boxes
             halves = _halves(part, known.bends if complete else None)
             if halves is None:
-                return Finding.UNPROVED, part
+                return Finding.UNPROVED, part, boxes
             waiting += halves
-        return Finding.HOLDS, ends
+        return Finding.HOLDS, ends, boxes
+
+    def _parts(self, box: Box, enough: arb | None) -> tuple[list[Part], bool]:
+        """Return parts of the objective over a box, and whether these are all, and enclosed.
+
+        They end once the sum of their least values has reached `enough`: none of those left out is
+        negative.
+        """
+        known = box.unknown_models()
+        parts = [formula_part(self._terms, box.models, known)]
+        for prior in self._priors:
+            off = known[prior["unknown"]] + box.models.constant(-arb(float(prior["mean"])))
+            parts.append(Part.square(off * box.models.constant(1 / arb(float(prior["sd"])))))
+        total, complete = least_of(parts), True
+        for condition in self._conditions:
+            try:
+                for part in condition.parts(box):
+                    parts.append(part)
+                    total += part.least
+                    if enough is not None and total >= enough:
+                        return parts, False
+            except LostError:
+                complete = False
+        return parts, complete and all(part.enclosed for part in parts)
 
 
 def _halves(part: np.ndarray, bends: list[float] | None) -> list[np.ndarray] | None:

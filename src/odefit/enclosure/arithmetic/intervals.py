@@ -180,6 +180,8 @@ def evaluated(
             values[i] = values[a] / values[b]
         elif operation == "exp":
             values[i] = _exponential(values[a])
+        elif operation == "^" and b in tape.numbers:
+            values[i] = _power(values[a], tape.numbers[b])
         elif operation in ("sin", "cos"):
             values[i] = Interval(np.full(boxes, -1.0), np.full(boxes, 1.0))
         else:
@@ -195,6 +197,18 @@ def _exponential(a: Interval) -> Interval:
         )
     # An overflowing number is at least this large.
     return Interval(np.clip(low, 0.0, OVERFLOW), high)
+
+
+def _power(a: Interval, exponent: Fraction) -> Interval:
+    """Return a power of a positive quantity, with a fixed exponent."""
+    p = float(exponent)
+    with np.errstate(all="ignore"):
+        ends = np.stack([np.power(a.low, p), np.power(a.high, p)])
+    margin = 1e-13 * (1 + abs(p))
+    known = (a.low > 0) & np.isfinite(ends).all(axis=0)
+    low = np.where(known, ends.min(axis=0) * (1 - margin), -np.inf)
+    high = np.where(known, ends.max(axis=0) * (1 + margin) + UNDERFLOW, np.inf)
+    return Interval(np.maximum(low, np.where(known, 0.0, -np.inf)), high)
 
 
 def squared(a: Interval) -> Interval:

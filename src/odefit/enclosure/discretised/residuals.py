@@ -15,7 +15,14 @@ from odefit.enclosure.discretised.krawczyk import PointEnclosure
 from odefit.enclosure.discretised.projection_bound import Readout, projection_bound
 from odefit.enclosure.discretised.right_hand_sides import depends_on_states
 from odefit.enclosure.discretised.segment_enclosure import OpenBoxes, SegmentEnclosure
-from odefit.enclosure.residuals import Priors, Residuals, ResidualsAtTime, influences, variables
+from odefit.enclosure.likelihood.priors import PriorResiduals
+from odefit.enclosure.residuals import (
+    Residuals,
+    ResidualsAtTime,
+    influences,
+    of_priors,
+    variables,
+)
 from odefit.enclosure.system import System
 from odefit.problem.problem import Problem
 from odefit.simulation.engines.cut_off import cut_off
@@ -40,8 +47,10 @@ class DiscretisedEnclosure:
             _Condition(problem, number, scheme, mesh, self.monomials)
             for number in range(len(problem.conditions))
         ]
-        self._priors = Priors(problem)
+        self._priors = PriorResiduals(problem)
         self.size = problem.size + self._priors.size
+        self.offset, self.of_spreads = self._priors.offset, np.zeros(self.size, dtype=bool)
+        self.composed = self.of_spreads
         self.influence = np.concatenate(
             [*(c.influence for c in self._conditions), self._priors.influence]
         )
@@ -69,7 +78,7 @@ class DiscretisedEnclosure:
         squares = np.zeros(len(lower))
         with np.errstate(all="ignore"):
             parts = [condition(models, squares, radius**2) for condition in self._conditions]
-            parts.append(self._priors.of(models))
+            parts.append(of_priors(self._priors, models))
         return Residuals.joined(parts)
 
 

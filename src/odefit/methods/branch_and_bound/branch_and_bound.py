@@ -178,7 +178,10 @@ class BranchAndBound(Method):
 
         There are no boxes without a `goal`, or if no objective could be enclosed.
         """
-        bounded = BoundedProblem.of(problem, self.bounds, control, self.seconds, self.engine)
+        limits = control, self.seconds
+        bounded = BoundedProblem.of(
+            problem, self.bounds, *limits, self.engine, squares=self.scheme is not None
+        )
         enclosure = self.enclosure(bounded.problem)
         leaves = None if self.certificate is None else LeafLog(bounded.problem, self.certificate)
         make = partial(self.enclosure, bounded.problem)

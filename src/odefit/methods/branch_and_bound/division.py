@@ -121,10 +121,12 @@ class Division:
         if enclosed.all():
             remainder = bounds.remainder[b]
             if remainder.max(initial=0.0) > REMAINDER_RATIO * radius:
-                acting = influence * after
-                total = acting.sum(axis=1)
-                return np.asarray((remainder / np.where(total > 0, total, 1.0)) @ acting)
-            return np.asarray(nonlinearity * (after / np.where(before > 0, before, 1.0)))
+                return _shared(remainder, influence * after)
+            score = nonlinearity * (after / np.where(before > 0, before, 1.0))
+            rows = self._enclosure.composed
+            if rows.any():
+                score = score + _shared(remainder[rows], influence[rows] * after)
+            return np.asarray(score)
         # Of the residuals that are not enclosed, take the one on which fewest directions act, and
         # those directions. Prefer among them the nonlinear directions of the enclosed residuals, if
         # these include all.
@@ -145,6 +147,12 @@ class Division:
         across = (upper - lower) / self.span * DECADES_FROM_ZERO * math.log(10.0)
         widths: Array = np.where(lower * upper < 0, across, ratio)
         return np.where(upper > lower, widths, 0.0)
+
+
+def _shared(remainder: Array, acting: Array) -> Array:
+    """Return remainders, shape (R,), shared out among directions that act on them, (R, n)."""
+    total = acting.sum(axis=1)
+    return np.asarray((remainder / np.where(total > 0, total, 1.0)) @ acting)
 
 
 def _contracted(bounds: NodeBounds, lower: Array, upper: Array) -> tuple[Array, Array]:

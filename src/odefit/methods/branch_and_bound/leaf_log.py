@@ -66,20 +66,22 @@ class LeafLog:
                 self.add(begin, high.copy(), square, "contracted")
                 high[k] = larger[k]
 
-    def write(self, incumbent: Array, lower: float, upper: float, gap: float) -> None:
+    def write(
+        self, incumbent: Array, lower: float, upper: float, gap: float, offset: float
+    ) -> None:
         """Write the certificate once all remaining boxes have been added.
 
-        The search has proved that the objective is at least `lower`, and that it is at most `upper`
-        at `incumbent`. `gap` is the requested difference of the bounds.
+        The search has proved that the sum of squares is at least `lower`, and that it is at most
+        `upper` at `incumbent`; the objective is larger by `offset`. `gap` is the requested
+        difference of the bounds.
         """
         claimed = max(min(lower, lower - (1 - SEARCHED_SHARE) * gap), 0.0)
         squares = np.array(self._squares)
         more = np.clip(squares - lower, 0.0, None) * CLAIMED_SHARE
         contracted = np.array(self._reasons) == "contracted"
-        bounds = claimed + np.where(contracted, 0.0, np.minimum(more, claimed))
+        bounds = offset + claimed + np.where(contracted, 0.0, np.minimum(more, claimed))
         leaves = Leaves(np.array(self._lower), np.array(self._upper), bounds, self._reasons)
         statement = self._statement
         most = upper * (1 + UPPER_MARGIN) + UPPER_MARGIN * gap
-        Document(statement, fingerprint_of(statement), claimed, most, incumbent, leaves).write(
-            self._path
-        )
+        ends = claimed + offset, most + offset
+        Document(statement, fingerprint_of(statement), *ends, incumbent, leaves).write(self._path)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from odefit.common.arrays import Array
+from odefit.common.arrays import Array, BoolArray
 from odefit.common.background import unless_stopped
 from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.residuals import Residuals
@@ -32,7 +32,9 @@ class ResidualEnclosure(Protocol):
     They are polynomials in `monomials`. `scope` names their problem, which may be discretised.
     `size` counts the residuals, priors included, and `lower_bound` bounds the objective for any
     unknowns. With a `unique_solution`, the equations have one solution for each value of the
-    unknowns. `influence` is one where an unknown acts on a residual, shape (R, n).
+    unknowns. `influence` is one where an unknown acts on a residual, shape (R, n). The objective is
+    the sum of squares plus `offset`; residuals `of_spreads`, shape (R,), are those of spreads, and
+    `composed` ones are functions whose polynomials may be replaced by ranges.
     """
 
     monomials: Monomials
@@ -42,6 +44,9 @@ class ResidualEnclosure(Protocol):
     lower_bound: float
     unique_solution: bool
     influence: Array
+    offset: float
+    of_spreads: BoolArray
+    composed: BoolArray
 
     @property
     def compiled(self) -> ResidualEnclosure:

@@ -53,9 +53,13 @@ class RegionGoal:
     intervals: tuple[tuple[tuple[float, float], ...], ...]
     points: Array
 
-    def cut(self, upper_bound: float) -> float:
-        """Return the largest objective that fits, if the least one is at most `upper_bound`."""
-        return ((1 + self.ratio) * upper_bound + self.constant) * (1 + CUT_ROUNDING)
+    def cut(self, upper_bound: float, offset: float = 0.0) -> float:
+        """Return the largest sum of squares that fits, if the least one is at most `upper_bound`.
+
+        The objective is the sum of squares plus an `offset`.
+        """
+        cut = (1 + self.ratio) * upper_bound + self.constant + self.ratio * offset
+        return cut * (1 + CUT_ROUNDING)
 
 
 class RegionTree:
@@ -84,7 +88,8 @@ class RegionTree:
         self._open = [Node(0.0, 0, lower.copy(), upper.copy())]
         self._small: list[Node] = []  # too small to be divided
         self._created = 1
-        self.upper_bound, self.cut = upper_bound, goal.cut(upper_bound)
+        self.upper_bound, self.cut = upper_bound, goal.cut(upper_bound, enclosure.offset)
+        self.offset = enclosure.offset  # to be added to squares in reports
         self.evaluated = 0
         self.work = 0.0  # operations
         self.candidate: Array | None = None
@@ -163,7 +168,8 @@ class RegionTree:
 
     def update_incumbent(self, upper_bound: float, incumbent: Array) -> None:
         """Search for the points that fit by a better incumbent from now on."""
-        cut, limit = self._goal.cut(upper_bound), self.cut - self.upper_bound
+        cut = self._goal.cut(upper_bound, self._enclosure.offset)
+        limit = self.cut - self.upper_bound
         fell, self.upper_bound = self.upper_bound - upper_bound, upper_bound
         self.cut = min(cut, self.cut)
         if fell > NEGLIGIBLE_FALL * limit:

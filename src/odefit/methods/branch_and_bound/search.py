@@ -17,7 +17,6 @@ import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, counted
-from odefit.enclosure.residuals import measured_values, standard_deviations
 from odefit.methods.bounded_problem import BoundedProblem
 from odefit.methods.branch_and_bound.leaf_log import SEARCHED_SHARE, LeafLog
 from odefit.methods.branch_and_bound.local_minima import (
@@ -25,6 +24,7 @@ from odefit.methods.branch_and_bound.local_minima import (
     local_minimum,
     objective_at,
 )
+from odefit.methods.branch_and_bound.measure import Measure, variation
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator, ResidualEnclosure
 from odefit.methods.branch_and_bound.region_tree import RegionGoal, RegionTree
 from odefit.methods.branch_and_bound.tree import Node, Tree
@@ -40,7 +40,6 @@ from odefit.methods.running.start_checkpoint import (
 )
 from odefit.methods.running.workers import Workers
 from odefit.methods.solvers.solver import Answer
-from odefit.problem.problem import Problem
 
 STATE = "state"
 """The key of the record that holds no node."""
@@ -181,6 +180,8 @@ class TreeSearch:
         self._enclosure, self._make = enclosure, make
         self._gap, self._options = gap, options
         self._negligible = absolute_gap * variation(self._problem)
+        self.measure = Measure.of(self._problem, enclosure)
+        self._unit = math.inf  # to which the gap is relative
         self._history: list[BoundStep] = []
         self._before = 0.0
         self._logged = 0  # boxes at the last entry of the log
@@ -199,6 +200,7 @@ class TreeSearch:
         if answer is not None and answer.objective < self.upper_bound * (1 - LOCAL_MARGIN):
             self.local_answer = answer
             self.incumbent, self.upper_bound = answer.unknowns, answer.objective
+            self._unit = answer.objective
         self.lower_bound = min(enclosure.lower_bound, self.upper_bound)
 
     def _improve(self, point: Array, objective_of: ObjectiveAt | None = None) -> bool:
@@ -216,6 +218,7 @@ class TreeSearch:
         if objective >= self.upper_bound:
             return False
         self.local_answer, self.incumbent, self.upper_bound = None, vector, objective
+        self._unit = self.measure.unit(self._enclosure, vector, objective)
         return True
 
     @property
@@ -229,7 +232,7 @@ class TreeSearch:
     @property
     def _wanted_gap(self) -> float:
         """The difference of the bounds at which to stop."""
-        return max(self._gap * self.upper_bound, self._negligible)
+        return max(self._gap * self._unit, self._negligible)
 
     @property
     def closed(self) -> bool:
@@ -268,6 +271,7 @@ class TreeSearch:
         box = self._problem.lower, self._problem.upper
         best = self.incumbent, self.upper_bound
         self.region = RegionTree(self._enclosure, *box, *best, goal, evaluator, self._leaves)
+        self.region.offset = self.measure.offset
         options = {"constant": goal.constant, "ratio": goal.ratio}
         self._divided(self.region, "tree of a confidence region", options)
         self._spent = False
@@ -288,7 +292,8 @@ class TreeSearch:
         assert self._leaves is not None
         if self.incumbent is not None and math.isfinite(self.upper_bound):
             bounds = self.lower_bound, self.upper_bound
-            self._leaves.write(self.incumbent, *bounds, self._wanted_gap)
+            offset = self._enclosure.offset
+            self._leaves.write(self.incumbent, *bounds, self._wanted_gap, offset)
 
     def _divide(self, tree: Tree | RegionTree, checkpoint: TreeCheckpoint | None) -> None:
         """Run the tree to its end, from the state in the checkpoint."""
@@ -340,6 +345,7 @@ class TreeSearch:
         if state.upper < self.upper_bound:
             self.local_answer = None
             self.incumbent, self.upper_bound = state.incumbent, state.upper
+            self._unit = self.measure.unit(self._enclosure, state.incumbent, state.upper)
         self._tell(tree)
         self.lower_bound = max(self.lower_bound, min(state.lower, self.upper_bound))
         self._history, self._before = list(state.history), state.seconds
@@ -353,8 +359,9 @@ class TreeSearch:
         return self._before + time.perf_counter() - self._began
 
     def _log(self, stage: str, iteration: int, open_nodes: int = 0, always: bool = False) -> None:
-        seconds = self._seconds
-        step = BoundStep(stage, iteration, self.lower_bound, self.upper_bound, seconds)
+        seconds, offset = self._seconds, self.measure.offset
+        bounds = self.lower_bound + offset, self.upper_bound + offset
+        step = BoundStep(stage, iteration, *bounds, seconds)
         before = self._history[-1] if self._history else None
         moved = before is None or before.lower < step.lower or before.upper > step.upper
         if always or before is None or (moved and self.evaluated >= LOG_RATIO * self._logged):
@@ -363,9 +370,10 @@ class TreeSearch:
         if self._control.report is not None:
             boxes = counted(self.evaluated, "box", "boxes")
             line = f"{boxes}, {open_nodes} left: {step.lower:.5g} <= optimum"
-            if math.isfinite(step.gap):
-                line += f" <= {step.upper:.5g} (gap {step.gap:.2%})"
-            self._control.report(Progress(0, 0, self.upper_bound, 0, line))
+            if math.isfinite(step.upper) and self._unit > 0:
+                gap = (step.upper - step.lower) / self._unit
+                line += f" <= {step.upper:.5g} (gap {gap:.2%})"
+            self._control.report(Progress(0, 0, step.upper, 0, line))
 
     @property
     def status(self) -> Status:
@@ -393,9 +401,10 @@ class TreeSearch:
         """The bounds with their log; None without an incumbent."""
         if math.isinf(self.upper_bound):
             return None
+        measure = self.measure
         return Certificate(
-            self.lower_bound,
-            self.upper_bound,
+            self.lower_bound + measure.offset,
+            self.upper_bound + measure.offset,
             self._enclosure.scope,
             discretised=self._enclosure.discretised,
             closed=self.closed,
@@ -403,15 +412,6 @@ class TreeSearch:
             solver="branch and bound over boxes",
             negligible=self._negligible,
             rigorous=True,
+            measure=measure.name,
+            unit=self._unit if measure.likelihood else None,
         )
-
-
-def variation(problem: Problem) -> float:
-    """Return the weighted sum of squares of the data about their means; 1 if that is zero."""
-    total = 0.0
-    for condition in problem.conditions:
-        for name in condition.series:
-            sds = standard_deviations(problem, condition, name)
-            values = measured_values(problem, condition, name)
-            total += float(np.sum(((values - values.mean()) / sds) ** 2))
-    return total if math.isfinite(total) and total > 0 else 1.0

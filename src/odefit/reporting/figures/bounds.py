@@ -35,7 +35,7 @@ def plot_bounds(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
         return canvas.empty("the method keeps no log of its bounds")
     times, lower, upper = series(bounds.history)
     with np.errstate(all="ignore"):
-        gaps = 100.0 * (upper - lower) / np.abs(upper)
+        gaps = 100.0 * (upper - lower) / (bounds.unit or np.abs(upper))
     gaps = np.where(np.isfinite(gaps) & (gaps > 0), gaps, np.nan)
     with_gaps = bool(np.isfinite(gaps).any())
     with style.plain_style():
@@ -44,7 +44,7 @@ def plot_bounds(result: ResultData, canvas: Canvas = SCREEN) -> Figure:
             1 + with_gaps, 1, sharex=True, squeeze=False, height_ratios=[1.6, 1][: 1 + with_gaps]
         )[:, 0]
         logarithmic = draw_bounds(panels[0], times, lower, upper, style.MODEL)
-        panels[0].set_ylabel("objective")
+        panels[0].set_ylabel(bounds.measure)
         panels[0].legend(frameon=False, fontsize=style.SMALL_FONT, loc="lower right")
         style.dress(panels[0], log_x=logarithmic)
         if with_gaps:

@@ -1,0 +1,1 @@
+"""Terms of a likelihood as squares over boxes: deviance residuals, spreads, and priors."""
