@@ -63,9 +63,9 @@ class Enclosure:
     of the objective holds for any unknowns. `unique_solution` is true if the equations have one
     solution for each value of the unknowns. `influence`, shape (R, n), is one where an unknown acts
     on a residual. The objective is the sum of squares plus `offset`; residuals `of_spreads`, shape
-    (R,), belong to spreads that depend on unknowns; `composed` ones are functions of predictions,
-    or of unknowns, whose polynomials may be replaced by ranges. Raises InputError if equations or
-    noise cannot be enclosed.
+    (R,), belong to spreads that depend on unknowns. Those that are `composed` are functions of
+    predictions, or of unknowns, whose polynomials may be replaced by ranges. Raises InputError if
+    equations or noise cannot be enclosed.
     """
 
     scope = "continuous time"

@@ -77,7 +77,7 @@ class ResidualsAtTime:
     Those of normal noise are weighted differences. `places` are the places of these residuals among
     all of the condition, sorted by series; spreads that depend on unknowns follow all of them.
     `influence`, shape (r, n), is one where an unknown acts on a residual, less where it acts on its
-    spread alone; `uses`, shape (r, states), is one where a state directly does. Without `spreads`,
+    spread alone. `uses`, shape (r, states), is one where a state directly does. Without `spreads`,
     all noise has to be normal, with known standard deviations.
     """
 

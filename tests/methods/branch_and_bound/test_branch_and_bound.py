@@ -15,7 +15,7 @@ import pytest
 import odefit
 from odefit import BranchAndBound, Model, Problem, fit, library
 from odefit.common.errors import InputError
-from odefit.methods.branch_and_bound.search import variation
+from odefit.methods.branch_and_bound.measure import variation
 from odefit.methods.estimate import Status
 from odefit.methods.running.control import Control, Progress
 from odefit.simulation.engines.cut_off import CountedSeconds
