@@ -17,7 +17,7 @@ import odefit
 from odefit.common.arrays import Array
 from odefit.problem.vector_field import VectorField
 from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engines.narrow_features import NarrowFeatures
+from odefit.simulation.engines.narrow_features import EVERYWHERE, KINKS, NOTHING, NarrowFeatures
 from odefit.simulation.engines.registry import EngineName
 from odefit.simulation.engines.segments import Segment
 
@@ -229,3 +229,47 @@ def test_a_broad_function_of_time_has_no_stops() -> None:
     assert features is not None
     segment = Segment(0.0, TIMES[1:], np.zeros(0), np.zeros((1, 0, 5)))
     assert not len(features.with_stops(segment, np.array([0.3])).breakpoints)
+
+
+@pytest.mark.parametrize(
+    ("rhs", "watching"),
+    [
+        ("k - x*max(x - a, 0)", KINKS),
+        ("k - if(x > a, x - a, 0)", KINKS),
+        ("k - abs(x - a)*x^3", KINKS),
+        ("k - x*max(tanh((x - a)/k), 0)", EVERYWHERE),
+        ("k - abs(x)^9", EVERYWHERE),
+        ("k - x^a", NOTHING),  # a is 2
+    ],
+)
+def test_beside_kinks_steps_are_watched_only_where_functions_may_be_flat(
+    rhs: str, watching: int
+) -> None:
+    forward = ForwardMap(problem(rhs, {"k": 1.0, "a": 2.0}))
+    features = NarrowFeatures.of(forward.field)
+    assert features is not None
+    assert features.watching_at(np.array([1.0, 2.0])) == watching
+
+
+@pytest.mark.parametrize("width", [0.5, 0.05, 0.002])
+def test_a_triangle_in_a_state_is_seen_by_its_watched_terms_alone(width: float) -> None:
+    data = pd.DataFrame({"t": [10.0, 20.0], "y": [0.0, 0.0]})
+    ode = {"x": "1", "y": "a*max(1 - abs(x - 7.77)/w, 0)"}
+    made = odefit.Problem(
+        odefit.Model(ode=ode, observables={"y": "y"}),
+        data=data,
+        parameters={"a": {"guess": 1.0}, "w": {"guess": width}},
+        initial={"x": 0.0, "y": 0.0},
+        t0=0.0,
+    )
+    found = ForwardMap(made, "bdf").trajectory(np.array([1.0, width]))
+    assert not isinstance(found, Failure)
+    assert found.states[:, 1] == pytest.approx([width, width], rel=1e-5)
+
+
+def test_equal_terms_are_watched_once() -> None:
+    rhs = "k - max(x - a, 0) - 2*max(x - a, 0)*x - if(x - a > 0, x, 0)"
+    features = NarrowFeatures.of(ForwardMap(problem(rhs, {"k": 1.0, "a": 2.0})).field)
+    assert features is not None
+    texts = [str(features.watched[k]) for k in range(features.watched.numel())]
+    assert len(texts) == len(set(texts))

@@ -60,6 +60,13 @@ skip together with the following feature."""
 FADING = 0.1
 """Ratio of the changes after and before a quiet time above which a feature begins."""
 
+NOTHING, KINKS, EVERYWHERE = range(3)
+"""An integration watches nothing, watched terms alone, or every step as well.
+
+Beside their kinks, functions such as ``max`` are smooth and not flat, so that a step misses one
+only where a watched term changes its sign.
+"""
+
 KEPT = 256  # cached results of the search for features, for evaluations at the same values
 
 
@@ -127,6 +134,7 @@ class _Finder:
         self.of_time: OrderedDict[int, _Term] = OrderedDict()
         self.exponents: list[Symbol] = []
         self.always = False
+        self.flat = False  # whether functions may be flat beside kinks as well
 
     def name(self, value: Symbol, *, by_states: bool = False, by_time: bool = False) -> _Term:
         """Return a name as a term."""
@@ -143,6 +151,7 @@ class _Finder:
         value = exponent.value.sx
         fixed = value.is_constant()
         flat = base.moving and (not fixed or abs(float(value)) > FLAT_EXPONENT)
+        self.flat |= flat or exponent.moving
         if flat and not fixed and not exponent.moving:
             self.exponents.append(exponent.value)
         elif flat or exponent.moving:
@@ -169,6 +178,7 @@ class _Finder:
         self.note_edge(arguments)
         if flat:
             self.always = True
+            self.flat |= not kink
             self._watch_inside(moving)
             if kink and len(arguments) == 2 and function not in ("&&", "||"):
                 first, second = arguments
@@ -223,6 +233,7 @@ class NarrowFeatures:
     by_scalars: BoolArray  # Whether each scalar acts on the functions of time
     always: bool  # Whether a function is flat whatever the values of the scalars
     exponents: Any  # Exponents that depend on scalars, of powers that may be flat
+    flat: bool  # Whether functions may be flat beside kinks as well
     _cache: OrderedDict[Any, Array]
 
     @classmethod
@@ -273,12 +284,13 @@ class NarrowFeatures:
             variables=variables,
             states=n,
             scalars=p,
-            watched=ca.cse(column_of(watched)),
+            watched=_distinct(ca.cse(column_of(watched))),
             of_time=of_time,
             functions=len(functions),
             by_scalars=np.array(depends, dtype=bool),
             always=finder.always,
             exponents=column_of(finder.exponents),
+            flat=finder.flat,
             _cache=OrderedDict(),
         )
 
@@ -289,6 +301,10 @@ class NarrowFeatures:
         with np.errstate(all="ignore"):
             exponents = self._exponents([*scalars], 1)
         return not bool((np.abs(exponents) <= FLAT_EXPONENT).all())
+
+    def watching_at(self, scalars: Array) -> int:
+        """Return what an integration at these values of the scalars watches."""
+        return (EVERYWHERE if self.flat else KINKS) if self.acts(scalars) else NOTHING
 
     @cached_property
     def _exponents(self) -> ArrayFunction:
@@ -379,6 +395,12 @@ class NarrowFeatures:
         changes = sign_changes(grid, signs, at, MAX_CENTRES, iterations=4)
         exact = np.unique(grid[np.nonzero(signs == 0)[1]])
         return np.union1d(changes, exact[: max(MAX_CENTRES - len(changes), 0)])
+
+
+def _distinct(column: Any) -> Any:
+    """Return the distinct expressions of a column; equal ones share their nodes."""
+    known = {column[k].element_hash(): column[k] for k in range(column.numel())}
+    return ca.vertcat(*known.values()) if known else column
 
 
 def _may_be_flat(field: VectorField) -> bool:

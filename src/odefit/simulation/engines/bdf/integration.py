@@ -46,6 +46,7 @@ from odefit.simulation.engines.bdf.step_control import (
     rounding_errors,
 )
 from odefit.simulation.engines.bdf.watching import largest_defect
+from odefit.simulation.engines.narrow_features import EVERYWHERE
 from odefit.simulation.engines.programs import Program
 
 Flag = npt.NDArray[np.uint8]  # a number that is checked while another thread may set it
@@ -130,7 +131,7 @@ def integrate(
     absolute: float,
     rtol: float,
     controlled: bool,
-    watching: bool,
+    watching: int,
     max_steps: int,
     ended: Flag,
     record: Array,
@@ -147,8 +148,9 @@ def integrate(
     shape (n,), zero if a state has always been zero; on return they include this integration. The
     sizes of states that begin at zero apply after the time `ahead`, from the rates at a number of
     `places` until `horizon`. `absolute` is in units of these sizes. `controlled` extends error
-    control to sensitivities, and `watching` checks defects within the steps. Another thread sets
-    the number `ended` to stop the integration. States and sensitivities at the times are written to
+    control to sensitivities. `watching` is one of the values of
+    :mod:`odefit.simulation.engines.narrow_features`. Another thread sets the number `ended` to stop
+    the integration. States and sensitivities at the times are written to
     `out`, shape (k, n), and `out_sensitivities`, shape (tiles, k, n * w). Returns the kind of end,
     its time (counted from `start`), the number of steps (including failed ones), and the length of
     the last step. The steps are written to `record`, as far as it has room for them, see
@@ -213,7 +215,7 @@ def integrate(
     for i in range(n):
         atol[i] = absolute * sizes[i]
         weights[i] = 1.0 / (atol[i] + rtol * abs(states[i]))
-    watched = eq.watched.outputs.shape[0] if watching else 0
+    watched = eq.watched.outputs.shape[0] if watching > 0 else 0
     w_watched = registers(eq.watched)
     before = np.empty(watched)
     after = np.empty(watched)
@@ -221,7 +223,7 @@ def integrate(
     within = x.copy()
     slopes = np.empty((1, MAX_ORDER + 1))
     space = np.empty((3, n))
-    saved = np.empty((MAX_ORDER + 3 if watching else 0, n))
+    saved = np.empty((MAX_ORDER + 3 if watching > 0 else 0, n))
     accepted = 0
     if watched > 0:
         evaluate(eq.watched, x, w_watched, before)
@@ -344,12 +346,13 @@ def integrate(
                 estimate = ERROR[order] * largest_norm(new[tile], weights_s[tile], sums)
                 if not estimate <= error:
                     error = estimate
-        if watching and error <= 1.0:
+        if watching > 0 and error <= 1.0:
             copy(d.reshape(d.size), saved.reshape(d.size))
             add_difference(d, correction, order)
             if watched > 0:
                 evaluate(eq.watched, x, w_watched, after)
             missed = largest_defect(
+                watching == EVERYWHERE,
                 eq.rhs,
                 eq.watched,
                 e,
@@ -391,7 +394,7 @@ def integrate(
         for i in range(n):
             sizes[i] = max(sizes[i], abs(x[1 + i]))
         accepted += 1
-        if watching:
+        if watching > 0:
             copy(after, before)
         else:
             add_difference(d, correction, order)

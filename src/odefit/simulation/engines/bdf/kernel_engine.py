@@ -29,7 +29,7 @@ from odefit.simulation.engines.engine import (
     SegmentSolution,
     Values,
 )
-from odefit.simulation.engines.narrow_features import NarrowFeatures
+from odefit.simulation.engines.narrow_features import NOTHING, NarrowFeatures
 from odefit.simulation.engines.segments import Segment, SmoothPart
 
 PLACES = 17
@@ -74,7 +74,7 @@ class PartToSolve(NamedTuple):
     terms: ScalarTerms
     sizes: Array  # The largest magnitudes of the states, which a kernel updates
     places: int  # Number of times at which rates give the sizes of states that begin at zero
-    watching: bool
+    watching: int  # One of the values of :mod:`odefit.simulation.engines.narrow_features`
     max_steps: int
     proposed: float  # Length of the first step; zero if unknown
     recording: bool
@@ -205,7 +205,9 @@ class KernelEngine(ABC):
         terms = self._scalar_terms(initial.scalar_sensitivities)
         count = len(segment.times)
         values, derivatives = np.empty((count, n)), np.empty((count, n, m))
-        watching = self._features is not None and self._features.acts(initial.scalars)
+        watching = (
+            NOTHING if self._features is None else self._features.watching_at(initial.scalars)
+        )
         done = steps = 0
         step = 0.0
         parts = []

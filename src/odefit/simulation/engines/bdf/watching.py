@@ -80,7 +80,18 @@ def defect(
 
 
 @compiled
+def any_change(before: Array, after: Array) -> bool:
+    """Return whether any watched term changes its sign."""
+    changes = 0
+    for v in range(before.shape[0]):
+        if before[v] * after[v] < 0.0:
+            changes += 1
+    return changes > 0
+
+
+@compiled
 def largest_defect(
+    everywhere: bool,
     rhs: Program,
     watched: Program,
     e: Elimination,
@@ -105,9 +116,12 @@ def largest_defect(
 ) -> float:
     """Return the largest defect at some places of a step that ends at `time`.
 
-    One of the places depends on the number of the step. `before` and `after` are the watched terms
+    One of the places depends on the number of the step. Unless functions may be flat `everywhere`,
+    it is zero where no watched term changes its sign. `before` and `after` are the watched terms
     at both ends of the step, shape (v,); `signs` is space for them.
     """
+    if not everywhere and not any_change(before, after):
+        return 0.0
     place = 0.1 + 0.8 * ((number * GOLDEN) % 1.0)
     largest = defect(
         rhs,

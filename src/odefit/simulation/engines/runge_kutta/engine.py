@@ -42,7 +42,7 @@ class RungeKuttaEngine(KernelEngine):
             self._absolute * self._tolerance,
             self._tolerance,
             self._controlled,
-            part.watching,
+            part.watching > 0,
             part.proposed,
             part.max_steps,
             cut_off().flag,
