@@ -93,15 +93,27 @@ class SingleShooting(Method, LocalMethod):
             run = self.run(forward, 0, start, control)
         return Estimate((run,), run.status, run.message)
 
-    def run(self, forward: ForwardMap, index: int, start: Array, control: Control) -> Start:
-        """Run one start from unknowns in natural units, shape (n,); no failure is raised."""
+    def run(
+        self,
+        forward: ForwardMap,
+        index: int,
+        start: Array,
+        control: Control,
+        *,
+        interior: bool | None = None,
+    ) -> Start:
+        """Run one start from unknowns in natural units, shape (n,); no failure is raised.
+
+        With `interior` it keeps away from bounds; by default every second start does.
+        """
         began = time.perf_counter()
         inside = np.clip(start, forward.problem.lower, forward.problem.upper)
         cost = LocalCost.of(forward, inside, eliminate=self.eliminate)
         try:
             # The two kinds of search reach the best optimum from different starts. The first alone
             # misses that of the model of Raia et al. (2011), the second is slower.
-            minimum = descend(self, cost, control.should_stop, interior=index % 2 == 0)
+            away = index % 2 == 0 if interior is None else interior
+            minimum = descend(self, cost, control.should_stop, interior=away)
         except (ArithmeticError, np.linalg.LinAlgError) as error:
             # If linear algebra fails on some numbers, only this start is lost.
             return failed_start(index, inside, error, time.perf_counter() - began)

@@ -16,6 +16,7 @@ from odefit.methods.automatic.coarse_beginning import (
     FINER,
     Sharpening,
     coarse,
+    is_inaccurate,
     run_from_coarse,
 )
 from odefit.methods.estimate import Start
@@ -79,7 +80,7 @@ def test_a_stopped_search_keeps_its_end_without_further_integration(
     begun = replace(SEARCH.run(forward, 0, START, Control()), status=Status.TIME_LIMIT)
     lost = replace(begun, status=Status.FAILED, cost=math.inf)
     ends = iter([begun, lost])
-    monkeypatch.setattr(SingleShooting, "run", lambda *_: next(ends))
+    monkeypatch.setattr(SingleShooting, "run", lambda *_, **__: next(ends))
     assert run_from_coarse(SEARCH, forward, 0, START, Control()) is begun
 
 
@@ -157,3 +158,20 @@ def test_an_end_that_cannot_be_improved_takes_its_cost_at_full_accuracy() -> Non
     assert sharper is not None
     assert sharper.cost == 1.003
     assert sharper.index == 0
+
+
+def test_negative_costs_are_compared_by_their_sums_of_squares() -> None:
+    forward: Any = Accurate(-1000.0)
+    like = replace(ends_at(-1000.2)[0], objective=100.0)
+    assert not is_inaccurate(forward, like)
+    assert is_inaccurate(forward, replace(like, cost=-1001.0))
+
+
+def test_a_negative_cost_that_hardly_falls_is_no_better() -> None:
+    one = sharpening(-1000.0)
+    end = replace(ends_at(-1000.0)[0], objective=100.0)
+    wrong = NoiseFit(False, relative=1e-6)
+    dull = one.next([end], lambda *_: wrong)
+    assert dull is not None
+    assert one.improved(dull, replace(end, cost=-1000.1)) is None
+    assert one.improved(dull, replace(end, cost=-1002.0)) is not None

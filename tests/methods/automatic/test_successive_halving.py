@@ -8,15 +8,18 @@ import pytest
 
 from odefit import Automatic, Control, ForwardMap, Model, Problem, Start, Status
 from odefit.methods.automatic.route_table import HALVING, SHOOTING, search_routes
-from odefit.methods.automatic.routes import Seen
+from odefit.methods.automatic.routes import COMPARED, RouteRow, Seen
 from odefit.methods.automatic.successive_halving import (
     LAST,
+    MANY_UNKNOWNS,
     PARTS,
+    PARTS_OF_MANY,
     PROMOTED,
     RUNGS,
     ContinuedSearch,
     Ladder,
     ShortSearch,
+    has_many_unknowns,
 )
 from odefit.methods.estimate import Estimate
 from odefit.methods.local.cost_tolerance import CostTolerance
@@ -56,6 +59,40 @@ def test_a_start_takes_few_evaluations(eight: Problem) -> None:
     low, high = np.array([r.at(np.array([0.25, 0.75])) for r in ranges(eight)]).T
     assert (begun >= low).all()
     assert (begun <= high).all()
+
+
+def in_logarithms(unknowns: int, guessed: float | None = None) -> Problem:
+    """Return the rugged problem with logarithms between bounds."""
+    given = {} if guessed is None else {"guess": guessed}
+    bounds = {"lower": 1e-3, "upper": 1e3, "scale": "log10", **given}
+    plain = rugged(unknowns)
+    data = {"t": [0.0, 1.0, 2.0], **{f"q{i}": [0.01, -0.01, 0.02] for i in range(unknowns)}}
+    return Problem(plain.model, data, dict.fromkeys(plain.keys, bounds), {"x": 1.0})
+
+
+def test_many_logarithms_between_bounds_count_as_many_unknowns() -> None:
+    assert has_many_unknowns(ForwardMap(in_logarithms(MANY_UNKNOWNS)))
+    assert not has_many_unknowns(ForwardMap(in_logarithms(MANY_UNKNOWNS - 1)))
+    assert not has_many_unknowns(ForwardMap(rugged(MANY_UNKNOWNS)))
+
+
+def test_most_short_searches_of_many_unknowns_begin_in_the_middle_half() -> None:
+    forward = ForwardMap(in_logarithms(MANY_UNKNOWNS))
+    count = len(PARTS_OF_MANY)
+    begun = np.array([ShortSearch().run(forward, k, Control(seed=3)).start for k in range(count)])
+    low, high = np.array([r.at(np.array([0.25, 0.75])) for r in ranges(forward.problem)]).T
+    inside = ((begun >= low) & (begun <= high)).all(axis=1)
+    assert list(inside) == [part == 0.5 for part in PARTS_OF_MANY]
+
+
+@pytest.mark.parametrize(("guessed", "first"), [(None, HALVING), (2.0, SHOOTING)])
+def test_short_searches_of_many_unknowns_come_first_without_a_guess(
+    guessed: float | None, first: RouteRow
+) -> None:
+    problem = in_logarithms(MANY_UNKNOWNS, guessed)
+    found = Automatic(starts=COMPARED).solve(problem, Control(jobs=1, seed=1))
+    assert (route(found, SHOOTING.name).starts == 0) == (first is HALVING)
+    assert (route(found, HALVING.name).starts == COMPARED) == (first is HALVING)
 
 
 def test_rungs_have_more_evaluations_and_more_patience() -> None:
@@ -182,3 +219,13 @@ def test_successive_halving_is_skipped_with_few_unknowns() -> None:
     assert halving.closed
     assert "so few unknowns" in halving.reason
     assert not next(r for r in routes if r.name == SHOOTING.name).closed
+
+
+def test_first_short_searches_are_planned_together() -> None:
+    forward = ForwardMap(in_logarithms(MANY_UNKNOWNS))
+    halving = next(r for r in search_routes(forward) if r.row is HALVING)
+    seen = Seen([], [], TOLERANCE)
+    for _ in range(COMPARED):
+        assert not halving.unknown
+        assert isinstance(halving.plan(seen).search, ShortSearch)
+    assert halving.unknown

@@ -64,7 +64,8 @@ class Automatic(Method):
     """Combine all methods, compare their answers, and stop when the evidence suffices.
 
     Integral matching comes first if it applies, then single shooting over growing horizons.
-    Successive halving and iterated local search follow while few starts end at the best answer.
+    Successive halving and iterated local search follow while few starts end at the best answer;
+    with many unknowns in logarithms, and without a guess, short searches come first.
     Multiple shooting, the algebraic method and direct transcription follow while that answer fits
     worse than the noise allows. Each route has a share of the work, counted in evaluations and not
     in seconds, so that the same seed gives the same result.
@@ -153,6 +154,7 @@ class _AutomaticSearch:
     ) -> None:
         self.method, self.problem, self.control, self.workers = method, problem, control, workers
         self._share = 1.0  # of the tolerance of the search
+        self._limited_steps = True
         self.forward = MultiStart().forward(problem, SEARCH_STEPS)
         self.tolerance = CostTolerance.of(self.forward)
         # Integration errors must not be mistaken for a misfit.
@@ -281,14 +283,17 @@ class _AutomaticSearch:
     def _plan(self) -> list[Planned]:
         """Return the next starts, which depend only on the ends so far."""
         count = len(self.ends)
-        if count == FAILED_STARTS and all(math.isinf(s.cost) for s in self.ends):
+        all_failed = count >= FAILED_STARTS and all(math.isinf(s.cost) for s in self.ends)
+        if all_failed and self._limited_steps:
+            self._limited_steps = False
             self.forward = MultiStart().forward(self.problem, share=self._share)
-        size = max(1, min(MAX_BATCH, count // 2, self._most - count))
         evidence = self.evidence()
         # Iterated local search uses only the ends of its own epoch.
         epoch = self.restarts.current(self.ends)
         independent = self.families.independent(epoch)
         usable = [r for r in self.routes if r.is_open(evidence, independent)]
+        together = max((r.together - r.planned for r in usable), default=1)
+        size = max(1, min(max(min(MAX_BATCH, count // 2), together), self._most - count))
         seen = Seen(epoch, independent, self.tolerance)
         batch: list[Planned] = []
         for _ in range(size):

@@ -30,16 +30,19 @@ COARSER = 100.0
 
 MAX_INTEGRATION_ERROR = 1e-4  # relative residuals that may be integration errors
 
-INACCURATE = 1.01
-"""Ratio of an end's cost at full accuracy to that of the search above which it counts as changed
-by integration errors."""
+INACCURATE = 0.01
+"""Rise of an end's cost at full accuracy above which it counts as changed by integration errors.
+
+It is relative to half the sum of squares. The cost itself may be negative, if the noise is given or
+estimated.
+"""
 
 FINER = 0.01  # ratio of the tolerances of the search after and before that was seen
 
 SHARPENING = SingleShooting(evaluations=100, tolerance=1e-8, step=1e-9, patience=20)
 """The search at full accuracy that shows whether they are."""
 
-SHARPENED = 0.99  # ratio of costs after and before, both at full accuracy, up to which they were
+SHARPENED = 0.01  # relative decrease at full accuracy from which on they were
 
 
 UNEQUAL = 3
@@ -51,7 +54,8 @@ WAITING = 8  # starts that may be under way at the old accuracy when a finer one
 
 def is_inaccurate(accurate: ForwardMap, end: Start) -> bool:
     """Return whether integration errors of the search have changed the cost of an end."""
-    return accurate.cost(end.vector, UNDECIDED) > INACCURATE * end.cost
+    rise = accurate.cost(end.vector, UNDECIDED) - end.cost
+    return rise > 0.5 * INACCURATE * end.objective
 
 
 def coarse(forward: ForwardMap) -> ForwardMap:
@@ -60,19 +64,25 @@ def coarse(forward: ForwardMap) -> ForwardMap:
 
 
 def run_from_coarse(
-    method: SingleShooting, forward: ForwardMap, index: int, start: Array, control: Control
+    method: SingleShooting,
+    forward: ForwardMap,
+    index: int,
+    start: Array,
+    control: Control,
+    *,
+    interior: bool | None = None,
 ) -> Start:
     """Return the end of a start that begins with a coarse integration.
 
     A search that has converged continues with the integration of `forward`. Otherwise its end is
     evaluated with that integration, so that costs can be compared.
     """
-    begun = method.run(coarse(forward), index, start, control)
+    begun = method.run(coarse(forward), index, start, control, interior=interior)
     if begun.status is Status.FAILED:
         return begun
     goes_on = begun.status is Status.CONVERGED
     ending = method if goes_on else replace(method, evaluations=1)
-    end = ending.run(forward, index, begun.vector, control)
+    end = ending.run(forward, index, begun.vector, control, interior=interior)
     if end.status is Status.FAILED and begun.status.cut_short:
         return begun  # no time is left for another integration
     if not (goes_on or end.status is Status.FAILED):
@@ -147,7 +157,8 @@ class Sharpening:
         Returns None if it is not better.
         """
         before = self._cost(dull.end)
-        better = end.cost < (before if dull.blurred else SHARPENED * before)
+        squares = 0.5 * dull.end.objective + before - dull.end.cost
+        better = end.cost < before - (0.0 if dull.blurred else SHARPENED * squares)
         if not (better or dull.exact or dull.blurred):
             return None
         sharper = end if better else replace(dull.end, exact=False)

@@ -14,6 +14,7 @@ from odefit.methods.automatic.routes import (
     MultipleRoute,
     RouteRow,
     SearchRoute,
+    ShootingRoute,
     TranscriptionRoute,
 )
 from odefit.methods.automatic.successive_halving import RUNGS
@@ -92,7 +93,7 @@ def _transcription(forward: ForwardMap) -> MultiStart | str:
 
 
 MATCHING = RouteRow("integral matching", _matching, share=0.2, guarded=True)
-SHOOTING = RouteRow("single shooting", _shooting, share=1.0)
+SHOOTING = RouteRow("single shooting", _shooting, share=1.0, route=ShootingRoute)
 POPULATIONS = RouteRow(
     "growing populations", _populations, share=20.0, optional=True, starts=PopulationSearch(FINAL)
 )

@@ -19,7 +19,12 @@ from odefit.methods.automatic.iterated_search import (
     can_begin_at,
 )
 from odefit.methods.automatic.neighbours import NeighbourSearch
-from odefit.methods.automatic.successive_halving import ContinuedSearch, Ladder, ShortSearch
+from odefit.methods.automatic.successive_halving import (
+    ContinuedSearch,
+    Ladder,
+    ShortSearch,
+    short_searches_first,
+)
 from odefit.methods.estimate import Start, Status
 from odefit.methods.incremental_shooting import FINAL
 from odefit.methods.local.cost_tolerance import CostTolerance, coarser
@@ -40,6 +45,12 @@ WORK_PER_POINT = 0.3
 
 USUAL_EVALUATIONS = 60.0
 """Evaluations that a start is expected to need before the first has ended."""
+
+HEAD_START = 150.0
+"""Work, over their shares, of other routes before whole searches of many unknowns begin."""
+
+COMPARED = 4
+"""Number of short searches of many unknowns that are compared before the best one continues."""
 
 MAX_REFUSALS = 2
 """Number of failed starts without a single evaluation after which a route is closed."""
@@ -209,9 +220,14 @@ class SearchRoute:
         )
 
     @property
+    def together(self) -> int:
+        """Number of its first starts that are planned together."""
+        return 1
+
+    @property
     def unknown(self) -> bool:
-        """True if its first start is under way, so that the length of its starts is unknown."""
-        return self.planned > 0 and not self.starts
+        """True if its first starts are under way, so that the length of its starts is unknown."""
+        return self.planned >= self.together and not self.starts
 
     @property
     def work(self) -> float:
@@ -223,6 +239,19 @@ class SearchRoute:
         return (done + mean * (self.planned - len(self.starts))) / self.row.share
 
 
+class ShootingRoute(SearchRoute):
+    """Whole searches over growing horizons."""
+
+    @cached_property
+    def _others(self) -> float:
+        return HEAD_START if short_searches_first(self._forward) else 0.0
+
+    @property
+    def work(self) -> float:
+        """The work of its starts over its share, with what others do first."""
+        return super().work + self._others
+
+
 class HalvingRoute(SearchRoute):
     """Successive halving, which also continues searches of other routes."""
 
@@ -231,17 +260,24 @@ class HalvingRoute(SearchRoute):
         self._ladder = Ladder()
         self._begun, self._gone_on = 0, 0
 
+    @cached_property
+    def together(self) -> int:
+        """Number of its first starts that are compared; several if they come before whole ones."""
+        return COMPARED if short_searches_first(self._forward) else 1
+
     def is_open(self, evidence: Evidence, independent: Sequence[Start]) -> bool:
         """Return whether it may have starts: while few of the others reach the best end."""
+        if self.together > 1 and evidence.best is None:
+            return True
         rare = not evidence.certain and (evidence.hits == 1 or _rare(evidence, SELDOM))
-        return rare and super().is_open(evidence, independent)
+        return rare and (self.together > 1 or super().is_open(evidence, independent))
 
     def plan(self, seen: Seen) -> Planned:
         """Return a search that continues, or a new one if none does.
 
         Continued searches, as along narrow valleys, get no more evaluations than new ones.
         """
-        if self._gone_on > self._begun:
+        if 1 < self.together > self.planned or self._gone_on > self._begun:
             return Planned(self, self._next_index(), ShortSearch())
         compared = {s.index: s for s in (*seen.independent, *self.starts)}
         bases = bases_of(seen.ends, seen.tolerance)[:GOING_ON]

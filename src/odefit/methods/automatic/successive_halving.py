@@ -25,10 +25,12 @@ from odefit.methods.automatic.coarse_beginning import coarse, run_from_coarse
 from odefit.methods.automatic.iterated_search import can_begin_at
 from odefit.methods.estimate import Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, reaches
+from odefit.methods.local.interior_steps import Interior
+from odefit.methods.local.scaling import Scaling
 from odefit.methods.local.variable_projection import VariableProjection
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
-from odefit.methods.starts import lowest, sample
+from odefit.methods.starts import guess, lowest, sample
 from odefit.simulation import ForwardMap
 
 RUNGS = (
@@ -63,6 +65,21 @@ to three times as often. On that of Fujita et al. it does so as often, and on th
 al., whose best values lie at bounds, half as often.
 """
 
+MANY_UNKNOWNS = 15
+"""Number of logarithms from which short searches come before whole ones, and almost all of them
+begin in the middle half and keep away from bounds.
+"""
+
+PARTS_OF_MANY = (0.5, 0.5, 0.5, 1.0)
+"""The same as :data:`PARTS`, with many unknowns.
+
+The lower the better, -2 log L above the published optimum after 80 evaluations at most: the lowest
+tenth of the ends from the middle half, away from bounds, and from the whole range otherwise, is 0.7
+and 15 on the model of Brannmark et al., 7 and 32 on that of Weber et al., 6 and 127 on that of Raia
+et al., and -21 and 91 on that of Zheng et al. An optimum of that of Schwen et al. is reached from
+the whole range alone.
+"""
+
 DESIGN = 2 * 10**7
 """Number of the design of points for the first start; see :func:`odefit.methods.starts.sample`."""
 
@@ -74,11 +91,14 @@ class ShortSearch:
     def run(self, forward: ForwardMap, index: int, control: Control) -> Start:
         """Return the end of start number `index`."""
         first = RUNGS[0]
-        number, part = DESIGN + index, PARTS[index % len(PARTS)]
+        many = has_many_unknowns(forward)
+        parts = PARTS_OF_MANY if many else PARTS
+        number, part = DESIGN + index, parts[index % len(parts)]
         points = sample(forward.problem, number, SCREENED, control.seed, part=part)
         projection = VariableProjection(coarse(forward), first.eliminate)
         point, _ = lowest(projection, points, control)
-        return run_from_coarse(first, forward, index, point, control)
+        interior = True if many else None
+        return run_from_coarse(first, forward, index, point, control, interior=interior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +112,18 @@ class ContinuedSearch:
         """Return the end of start number `index`."""
         used = _finer(forward) if self.rung == LAST else forward
         return RUNGS[self.rung].run(used, index, self.base, control)
+
+
+def has_many_unknowns(forward: ForwardMap) -> bool:
+    """Return whether a search is for many logarithms, and keeps away from bounds at first."""
+    columns = VariableProjection(forward, RUNGS[0].eliminate).remaining
+    interior = Scaling.of(forward.problem).interior(columns)
+    return interior is Interior.UNTIL_NEAR and len(columns) >= MANY_UNKNOWNS
+
+
+def short_searches_first(forward: ForwardMap) -> bool:
+    """Return whether short searches come before whole ones: with many unknowns, and no guess."""
+    return guess(forward.problem) is None and has_many_unknowns(forward)
 
 
 class Ladder:
