@@ -92,6 +92,7 @@ def decay(noise: dict[str, Any], data: Array, **rate: Any) -> Problem:
         {"k": {"lower": 0.1, "upper": 2.0, **rate}},
         {"x": {"lower": 2.0, "upper": 40.0}},
         noise={"y": noise},
+        t0=0.0,
     )
 
 
@@ -104,6 +105,7 @@ def epidemic() -> Problem:
         {"beta": {"lower": 0.38, "upper": 3.8}, "gamma": {"lower": 0.158, "upper": 1.58}},
         {"S": 990.0, "I": 10.0},
         noise={"cases": {"distribution": "poisson"}},
+        t0=0.0,
     )
 
 

@@ -218,7 +218,10 @@ class TreeSearch:
         if objective >= self.upper_bound:
             return False
         self.local_answer, self.incumbent, self.upper_bound = None, vector, objective
-        self._unit = self.measure.unit(self._enclosure, vector, objective)
+        unit = self.measure.unit(self._enclosure, vector, objective)
+        # A smaller unit could ask for more than boxes fathomed before were searched for.
+        keep = self.measure.likelihood and math.isfinite(self._unit)
+        self._unit = max(unit, self._unit) if keep else unit
         return True
 
     @property
