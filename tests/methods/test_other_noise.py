@@ -83,18 +83,40 @@ def test_methods_end_at_the_optimum_of_the_likelihood(method: str, noise: str) -
 
 
 @pytest.mark.parametrize("noise", [n for n in NOISE if n != "log-normal"])
-@pytest.mark.parametrize("method", sorted(PROVING))
-def test_methods_that_prove_refuse_in_a_sentence(method: str, noise: str) -> None:
-    with pytest.raises(odefit.InputError, match=r"noise\.y, .*another method") as refused:
-        odefit.fit(problem(noise), make_method(method))
+def test_outer_approximation_refuses_in_a_sentence_and_names_the_method_that_proves(
+    noise: str,
+) -> None:
+    expected = r"noise\.y, .*BranchAndBound\(\) in continuous time bounds others as well"
+    with pytest.raises(odefit.InputError, match=expected) as refused:
+        odefit.fit(problem(noise), make_method("outer-approximation"))
     assert len(str(refused.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "log-normal",
+        pytest.param("poisson", marks=pytest.mark.slow),
+        pytest.param("huber", marks=pytest.mark.slow),
+        pytest.param("negative binomial", marks=pytest.mark.slow),
+    ],
+)
+def test_branch_and_bound_proves_the_optimum_of_the_likelihood(noise: str) -> None:
+    result = odefit.fit(problem(noise), odefit.BranchAndBound(gap=0.05, bounds="propose"), seed=1)
+    bounds = result.assessment.bounds
+    assert bounds is not None
+    assert bounds.closed
+    assert result.log_likelihood == pytest.approx(default_log_likelihood(noise), abs=2e-3)
+
+
 @pytest.mark.slow
-def test_a_certificate_is_not_given_for_other_noise() -> None:
+def test_a_certificate_needs_bounds_of_the_noise() -> None:
     result = odefit.fit(problem("student"), certify=True)
-    assert result.assessment.bounds is None or not result.assessment.bounds.closed
-    assert any("normal noise" in warning for warning in result.warnings)
+    assert result.assessment.bounds is None
+    assert any(
+        warning.startswith("No certificate: ") and '"y_sd": (' in warning
+        for warning in result.warnings
+    )
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def _date_shown(date: datetime.datetime | None, days: float) -> str:
     if date is None:
         return ""
     unit = DAY if days >= DAYS_ALONE else 60.0 if not days < MINUTES_ALONE else 1.0
-    midnight = datetime.datetime.combine(date.date(), datetime.time(), date.tzinfo)
+    midnight = date.replace(hour=0, minute=0, second=0, microsecond=0)
     seconds = round((date - midnight).total_seconds() / unit) * unit
     text = date_text(midnight + datetime.timedelta(seconds=seconds))
     return text.removesuffix(":00") if unit == 60.0 and ":" in text else text
