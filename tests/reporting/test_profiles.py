@@ -28,6 +28,12 @@ def test_proved_intervals_are_rounded_outwards_and_stand_beside_the_profile() ->
     assert "is at most 7.77501, the limit" in region_sentence(region(ONE))
 
 
+def test_limits_of_estimated_noise_are_said_to_be_others() -> None:
+    own = "Profiles of estimated noise have limits of their own."
+    assert own in region_sentence(replace(region(ONE), measure="-2 log L"))
+    assert own not in region_sentence(region(ONE))
+
+
 def test_an_end_at_a_bound_is_not_a_limit() -> None:
     texts = {
         (True, True): "no limits within the bounds",

@@ -13,6 +13,7 @@ from odefit.assessment.profiles.verdicts import disagrees
 from odefit.common.errors import counted
 from odefit.common.packages import require
 from odefit.methods.estimate import Status
+from odefit.methods.fit_measure import OBJECTIVE
 from odefit.reporting.numbers import duration, level_words, significant
 
 if TYPE_CHECKING:
@@ -144,6 +145,8 @@ def region_sentence(region: ProvedRegion) -> str:
         "the proved intervals, whatever the start. That holds in continuous time, with all "
         "rounding outwards."
     )
+    if region.measure != OBJECTIVE:
+        sentence += " Profiles of estimated noise have limits of their own."
     if region.complete:
         return sentence
     longer = f"{region.excess:.2g} times" if math.isfinite(region.excess) else "many times"
