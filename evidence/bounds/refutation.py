@@ -46,7 +46,8 @@ def tasks(problems: int, limit: float, samples: int, searches: int) -> list[Task
 
 def drawn(number: int) -> tuple[str, Drawn]:
     """Return the random problem of a number, and the name of its system."""
-    name = list(SYSTEMS)[number % len(SYSTEMS)]
+    names = [name for name, entry in SYSTEMS.items() if entry["noise"] == "sd"]
+    name = names[number % len(names)]
     random = np.random.default_rng([number, 401])
     entry: dict[str, Any] = dict(SYSTEMS[name])
     entry["unknown"] = {

@@ -1,9 +1,9 @@
-"""Fifteen textbook systems: proofs of the optimum to 1 % in continuous time, and their times.
+"""Sixteen textbook systems: proofs of the optimum to 1 % in continuous time, and their times.
 
-Each data set of a system of `textbook.toml` is simulated by SciPy with noise of 5 %, and bounds
-span a decade around the truth. The proof begins at the truth and runs in one process. SciPy
-evaluates the objective at many random points within the bounds, and searches from some: no value
-may lie below the proved bound.
+Each data set of a system of `textbook.toml` is simulated by SciPy with noise of 5 %, or as counts,
+and bounds span a decade around the truth. The proof begins at the truth and runs in one process.
+SciPy evaluates the objective at many random points within the bounds, and searches from some: no
+value may lie below the proved bound.
 """
 
 from __future__ import annotations

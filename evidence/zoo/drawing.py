@@ -320,6 +320,10 @@ def sampled(name: str, entry: Mapping[str, Any], number: int) -> Drawn:
     exact = ByBlock(mapping, {}, 1e-3)
     data = dict(mapping["experiment"][0]["data"])
     for key, curve in exact.predicted(exact.runs[0], truth).items():
+        if entry["noise"] == "poisson":
+            data[key] = random.poisson(np.maximum(curve, 0.0)).astype(float).tolist()
+            mapping["noise"][key] = {"distribution": "poisson"}
+            continue
         sd = float(f"{entry['level'] * np.abs(curve).max():.3g}")
         noisy = curve + sd * random.standard_normal(len(curve))
         data[key] = [float(f"{value:.{DIGITS}g}") for value in noisy]
