@@ -16,55 +16,47 @@ from odefit.certificates.verification.bounds import bounds
 from odefit.certificates.verification.formulas import FormulaError
 from odefit.certificates.verification.likelihoods import Law
 from odefit.common.errors import InputError
-from odefit.problem.problem import Problem
-from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.engines.engine_choice import UNDECIDED
+from odefit.simulation import ForwardMap
 from tests.certificates.verification.enclosing import enclosed_parts
-from tests.enclosure.likelihood.noisy_problems import NOISE, PRIORS, noisy, with_prior
+from tests.enclosure.likelihood.noisy_problems import (
+    NOISE,
+    PRIORS,
+    TOLERANCE,
+    box_about,
+    built,
+    drawn,
+    noisy,
+    twice_the_cost,
+)
 
 OF_PREDICTIONS = ("combined", "combined squares", "relative")
-WRITTEN = {
-    **{k: (noisy, k) for k in NOISE if k not in OF_PREDICTIONS},
-    **{f"{k} prior": (with_prior, k) for k in PRIORS},
-}
-TOLERANCE = 2e-6  # of an integration
+WRITTEN = (*(k for k in NOISE if k not in OF_PREDICTIONS), *(f"{k} prior" for k in PRIORS))
 
 
-def cost(problem: Problem, vector: np.ndarray) -> float:
-    evaluation = ForwardMap(problem).evaluate(vector, UNDECIDED)
-    assert isinstance(evaluation, Evaluation)
-    return 2 * evaluation.cost
-
-
-@pytest.mark.parametrize("name", list(WRITTEN))
+@pytest.mark.parametrize("name", WRITTEN)
 def test_a_written_likelihood_is_twice_the_cost(name: str) -> None:
-    build, kind = WRITTEN[name]
-    problem = build(kind)
+    problem = built(name)
     statement = json.loads(json.dumps(statement_of(problem)))
-    rng = np.random.default_rng(5)
-    lower = np.maximum(problem.lower, 1e-2)
+    forward, rng = ForwardMap(problem), np.random.default_rng(5)
     for _ in range(3):
-        v = np.exp(rng.uniform(np.log(lower), np.log(problem.upper)))
+        v = drawn(problem, rng)
         parts, box = enclosed_parts(statement, v, v)
         found = bounds(parts, box.ring)
-        true = cost(problem, v)
+        true = twice_the_cost(forward, v)
         assert float(found.upper) == pytest.approx(true, rel=TOLERANCE, abs=TOLERANCE)
         assert float(found.upper - found.lower) < 1e-6 * (1 + abs(true))
 
 
-@pytest.mark.parametrize("name", list(WRITTEN))
+@pytest.mark.parametrize("name", WRITTEN)
 def test_bounds_over_boxes_are_below_the_cost(name: str) -> None:
-    build, kind = WRITTEN[name]
-    problem = build(kind)
+    problem = built(name)
     statement = statement_of(problem)
-    rng = np.random.default_rng(6)
-    lower = np.maximum(problem.lower, 1e-2)
+    forward, rng = ForwardMap(problem), np.random.default_rng(6)
     for width in (0.3, 0.03, 0.003):
-        v = np.exp(rng.uniform(np.log(lower), np.log(problem.upper)))
-        a, b = np.maximum(lower, v * (1 - width)), np.minimum(problem.upper, v * (1 + width))
+        a, b = box_about(problem, drawn(problem, rng), width)
         parts, box = enclosed_parts(statement, a, b)
         least = float(bounds(parts, box.ring).lower)
-        nearest = min(cost(problem, rng.uniform(a, b)) for _ in range(6))
+        nearest = min(twice_the_cost(forward, rng.uniform(a, b)) for _ in range(6))
         assert least <= nearest + TOLERANCE * (1 + abs(nearest))
         if width < 0.01:
             assert least > nearest - 0.1 * (1 + abs(nearest))

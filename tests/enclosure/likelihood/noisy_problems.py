@@ -9,6 +9,8 @@ import numpy as np
 
 from odefit import Model, Problem
 from odefit.methods.bounded_problem import finite_bounds, with_bounds
+from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 TIMES = np.linspace(0.5, 6.0, 12)
 MEAN = 20 * np.exp(-0.6 * TIMES)
@@ -16,6 +18,8 @@ _RANDOM = np.random.default_rng(0)
 POISSON = _RANDOM.poisson(MEAN).astype(float)
 COUNTS = _RANDOM.negative_binomial(5, 5 / (5 + MEAN)).astype(float)
 VALUES = np.abs(MEAN + _RANDOM.normal(0, 0.5, len(TIMES)))
+TOLERANCE = 2e-6  # of an integration
+LEAST = 1e-2  # of the unknowns that are drawn
 A, B = {"lower": 0.05, "upper": 5.0}, {"lower": 0.0, "upper": 0.5}
 
 NOISE: Mapping[str, tuple[dict[str, Any], Any, dict[str, Any]]] = {
@@ -84,3 +88,27 @@ def noisy(name: str) -> Problem:
 def with_prior(name: str) -> Problem:
     """Return the decay with one of the priors of its rate."""
     return decay({"sd": 0.5}, VALUES, {}, prior=PRIORS[name])
+
+
+def built(name: str) -> Problem:
+    """Return the problem with a kind of noise, or with a kind of prior, as ``gamma prior``."""
+    return noisy(name) if name in NOISE else with_prior(name.removesuffix(" prior"))
+
+
+def drawn(problem: Problem, random: np.random.Generator) -> np.ndarray:
+    """Return a vector of unknowns within the bounds, from 0.01 on, by their logarithms."""
+    lower = np.maximum(problem.lower, LEAST)
+    return np.exp(random.uniform(np.log(lower), np.log(problem.upper)))
+
+
+def box_about(problem: Problem, vector: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the corners of a box of a relative width about a vector, within these bounds."""
+    lower = np.maximum(problem.lower, LEAST)
+    return np.maximum(lower, vector * (1 - width)), np.minimum(problem.upper, vector * (1 + width))
+
+
+def twice_the_cost(forward: ForwardMap, vector: np.ndarray) -> float:
+    """Return the objective of a fit at a vector, with the constants of priors."""
+    evaluation = forward.evaluate(vector, UNDECIDED)
+    assert isinstance(evaluation, Evaluation)
+    return 2 * evaluation.cost

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,59 +12,50 @@ from odefit.enclosure import Enclosure
 from odefit.methods.branch_and_bound.local_minima import objective_at
 from odefit.methods.branch_and_bound.node_bounds import NodeBounder
 from odefit.problem.problem import Problem
-from odefit.simulation import Evaluation, ForwardMap
-from odefit.simulation.engines.engine_choice import UNDECIDED
+from odefit.simulation import ForwardMap
 from tests.enclosure.likelihood.noisy_problems import (
     NOISE,
     PRIORS,
+    TOLERANCE,
     VALUES,
+    box_about,
+    built,
     decay,
+    drawn,
     noisy,
-    with_prior,
+    twice_the_cost,
 )
 
-BUILD = {**{k: (noisy, k) for k in NOISE}, **{f"{k} prior": (with_prior, k) for k in PRIORS}}
-TOLERANCE = 2e-6  # of an integration
+KINDS = (*NOISE, *(f"{kind} prior" for kind in PRIORS))
 
 
-def cost(forward: ForwardMap, vector: np.ndarray) -> float:
-    evaluation = forward.evaluate(vector, UNDECIDED)
-    assert isinstance(evaluation, Evaluation)
-    return 2 * evaluation.cost
-
-
-@pytest.mark.parametrize("name", list(BUILD))
+@pytest.mark.parametrize("name", KINDS)
 def test_the_squares_are_twice_the_cost_less_a_constant(name: str) -> None:
-    build, kind = BUILD[name]
-    problem = build(kind)
+    problem = built(name)
     enclosure, forward = Enclosure(problem), ForwardMap(problem)
     rng = np.random.default_rng(1)
-    lower = np.maximum(problem.lower, 1e-2)
     for _ in range(8):
-        v = np.exp(rng.uniform(np.log(lower), np.log(problem.upper)))
+        v = drawn(problem, rng)
         squares = objective_at(enclosure, v)
-        true = cost(forward, v)
+        true = twice_the_cost(forward, v)
         assert squares + enclosure.offset == pytest.approx(true, rel=TOLERANCE, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("name", list(BUILD))
+@pytest.mark.parametrize("name", KINDS)
 def test_bounds_over_boxes_are_below_the_cost(name: str) -> None:
-    build, kind = BUILD[name]
-    problem = build(kind)
+    problem = built(name)
     enclosure, forward = Enclosure(problem), ForwardMap(problem)
     rng = np.random.default_rng(2)
-    lower = np.maximum(problem.lower, 1e-2)
     informative = 0
     for _ in range(12):
-        v = np.exp(rng.uniform(np.log(lower), np.log(problem.upper)))
-        width = 10 ** rng.uniform(-3, -0.3)
-        a, b = np.maximum(lower, v * (1 - width)), np.minimum(problem.upper, v * (1 + width))
+        v = drawn(problem, rng)
+        a, b = box_about(problem, v, 10 ** rng.uniform(-3, -0.3))
         found = enclosure(a[None], b[None], 30.0)
         norm = NodeBounder(enclosure.monomials)(found, 30.0).norm[0]
         least = max(found.squares_bound()[0], min(norm, 30.0) ** 2) + enclosure.offset
         informative += least > enclosure.offset
         for _ in range(6):
-            true = cost(forward, rng.uniform(a, b))
+            true = twice_the_cost(forward, rng.uniform(a, b))
             assert least <= true + TOLERANCE * (1 + abs(true))
     assert informative > 6
 
@@ -82,7 +75,7 @@ def test_measurements_that_share_a_spread_have_one_residual_of_it() -> None:
         ({"sd": "a*y", "loss": "student"}, {"a": {"lower": 0.1, "upper": 1.0}}),
     ],
 )
-def test_a_spread_that_may_vanish_is_refused(noise: dict, more: dict) -> None:  # type: ignore[type-arg]
+def test_a_spread_that_may_vanish_is_refused(noise: dict[str, Any], more: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"noise\.y\.sd: the likelihood has no lower bound"):
         Enclosure(decay(noise, VALUES, more))
 
