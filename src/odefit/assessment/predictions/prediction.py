@@ -184,7 +184,8 @@ class LinearBands:
             quantiles, lacking = known.quantiles, known.lacking
             noise_of = self._forward.problem.noise.get(name, Noise())
             log = self._base(name) if observable else None
-            counted = observable and math.isfinite(noise_of.law.least)
+            least = self._least(name, observable=observable)
+            counted = math.isfinite(least)
             of_curve = partial(ends_of_curve, values, logs=log is not None, counted=counted)
             prediction = scatter = np.full((2, len(times)), np.nan)
             if observable:
@@ -200,8 +201,7 @@ class LinearBands:
                     scatter = np.abs(noise - values)
                     whole = of_curve(quantiles * known.sides)
                     prediction = joined_ends(values, whole, noise, logs=log is not None)
-            if counted:
-                np.maximum(prediction, noise_of.law.least, out=prediction)
+            np.maximum(prediction, least, out=prediction)
             confidence = of_curve(share * quantiles * known.sides)
             if log is not None and not (values > 0).all():
                 lacking = (*lacking, NoBand.NOT_POSITIVE)
@@ -231,9 +231,12 @@ class LinearBands:
         """
         values, logs = band.values, band.observable and self._base(band.name) is not None
         ends = joined_ends(values, confidence, values + OUTWARDS * band.scatter, logs=logs)
-        least = self._forward.problem.noise.get(band.name, Noise()).law.least
-        bounded = band.observable and math.isfinite(least)
-        return np.asarray(np.maximum(ends, least) if bounded else ends)
+        return np.maximum(ends, self._least(band.name, observable=band.observable))
+
+    def _least(self, name: str, *, observable: bool) -> float:
+        """Return the least measurement of a quantity, which is finite for counts alone."""
+        noise = self._forward.problem.noise.get(name, Noise())
+        return noise.law.least if observable else -math.inf
 
     def interval(self, value: float, gradient: Array, level: float) -> Interval:
         """Return the interval of a number whose derivatives by the unknowns have shape (n,)."""

@@ -43,7 +43,8 @@ class PriorResiduals:
             if not prior.flat
         ]
         for key, prior in problem.priors.items():
-            unbounded = _shape(prior) is not None and not _shape(prior) >= 1  # type: ignore[operator]
+            shape = _shape(prior)
+            unbounded = shape is not None and not shape >= 1
             if unbounded or prior.distribution not in {*_RESIDUALS, "uniform"}:
                 raise InputError(
                     f"the prior of {key}, {prior}: its density has no bound that a proof could "

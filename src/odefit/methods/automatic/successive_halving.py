@@ -71,7 +71,7 @@ begin in the middle half and keep away from bounds.
 """
 
 PARTS_OF_MANY = (0.5, 0.5, 0.5, 1.0)
-"""The same as :data:`PARTS`, with many unknowns.
+"""Central parts of the ranges from which starts of many unknowns take points, in turns.
 
 The lower the better, -2 log L above the published optimum after 80 evaluations at most: the lowest
 tenth of the ends from the middle half, away from bounds, and from the whole range otherwise, is 0.7
