@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -18,11 +15,10 @@ from odefit.certificates.statement import statement_of
 from odefit.certificates.verification.balls import ZERO, arb
 from odefit.certificates.verification.bounds import bounds
 from odefit.certificates.verification.deviations import Deviation
-from odefit.certificates.verification.likelihoods import Part
 from odefit.certificates.verification.polynomials import Model as Polynomial
 from odefit.certificates.verification.polynomials import Models, layout
 from odefit.problem import problem_from_mapping
-from tests.certificates.verification.enclosing import enclosed_residuals
+from tests.certificates.verification.enclosing import enclosed_parts, enclosed_residuals
 
 TIMES = Models(layout(0))
 
@@ -108,12 +104,9 @@ def test_the_objective_of_a_textbook_system_is_proved_at_its_truth(name: str) ->
     drawn = sampled(name, SYSTEMS[name], 0)
     problem = problem_from_mapping(drawn.mapping)
     point = np.array([drawn.truth[key] for key in problem.keys])
-    found, box = enclosed_residuals(statement_of(problem), point, point)
-    known = bounds([Part.square(r) for r in found], box.ring)
-    assert len(found) == sum(map(_count, statement_of(problem)["conditions"]))
+    found, box = enclosed_parts(statement_of(problem), point, point)
+    known = bounds(found, box.ring)
+    conditions = statement_of(problem)["conditions"]
+    assert len(found) == sum(len(condition["data"]) for condition in conditions) + 1
     assert float(known.upper) == pytest.approx(float(drawn.by_hand.measure(drawn.truth)), rel=1e-4)
     assert float(known.upper - known.lower) < 1e-6 * float(known.upper)
-
-
-def _count(condition: Mapping[str, Any]) -> int:
-    return len(condition["data"])
