@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -63,16 +63,18 @@ START: StartKind = "data"
 OPTIONS = (
     Option("seconds", 600.0, "time limit of a solver; the paper's is 600", above=0),
     Option("fine", True, "whether global solvers have fine meshes too, yes or no"),
+    Option("solver", (), "solvers, all if none is named, e.g. SCIP", lambda: tuple(solvers())),
 )
 
 
-def tasks(seconds: float, fine: bool) -> list[Task]:
-    """Return all runs of the paper, local solvers first, each on coarse and then on fine meshes."""
+def tasks(seconds: float, fine: bool, solver: Sequence[str]) -> list[Task]:
+    """Return runs of the paper, local solvers first, each on coarse and then on fine meshes."""
     return [
         c.task | {"seconds": seconds}
-        for name, solver in solvers().items()
+        for name, one in solvers().items()
+        if not solver or name in solver
         for c in configurations(
-            name, ("coarse", "fine") if fine or solver.scope != "global" else ("coarse",)
+            name, ("coarse", "fine") if fine or one.scope != "global" else ("coarse",)
         )
     ]
 

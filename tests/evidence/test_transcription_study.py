@@ -29,7 +29,7 @@ from evidence.transcription.plan import (
 from evidence.transcription.runs import run as quick_run
 from evidence.transcription.tables import compared, frame, scope_of
 from evidence.transcription.tables import tables as study_tables
-from odefit import library
+from odefit import InputError, library
 from odefit.discretisation.formulations import ExtraTol
 from odefit.methods.solvers.solver import penalised_objective
 
@@ -106,6 +106,15 @@ def test_the_quick_study_leaves_out_fine_meshes_of_global_solvers_alone() -> Non
     assert {t["mesh"] for t in missing} <= {"fine"}
     assert {scope_of(t["solver"]) for t in missing} <= {"global"}
     assert {t["solver"] for t in quick.values()} == {t["solver"] for t in whole.values()}
+
+
+def test_one_solver_can_be_chosen() -> None:
+    study = campaign("transcription-study-quick")
+    chosen = study.with_options({"solver": "Ipopt", "seconds": "5"}).tasks()
+    assert [t["key"] for t in chosen] == [c.key for c in IPOPT]
+    assert {t["seconds"] for t in chosen} == {5.0}
+    with pytest.raises(InputError, match="there is no 'Ipot'; did you mean 'Ipopt'"):
+        study.with_options({"solver": "Ipot"})
 
 
 def test_solvers_without_a_result_are_still_local_or_global() -> None:
