@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from evidence.running.campaign import Record
+from evidence.transcription.measures import ALTERNATIVE, FOUND, NEAR
 from evidence.transcription.plan import SCHEMES, STEPS
-from evidence.transcription.runs import ALTERNATIVE, FOUND, NEAR
 from evidence.transcription.tables import frame
 from odefit.reporting.figures.style import INK, MUTED, dress, new_figure, plain_style, say
 

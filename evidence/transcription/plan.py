@@ -51,6 +51,13 @@ PENALTIES: tuple[float, ...] = (1e3, 1e5)  # the values of P in SoftCons
 # Solvers that come with odefit; others have tasks where they are installed
 LOCAL_SOLVERS = ("Ipopt", "Bonmin")
 
+# odefit's own global methods, on coarse meshes: their states satisfy the equations (Baseline). One
+# needs no mesh, the other has its own collocation, of so many elements and points
+BRANCH, OUTER = "branch-and-bound", "outer-approximation"
+OWN = (BRANCH, OUTER)
+CONTINUOUS, LEGENDRE = "continuous time", "Legendre"
+ELEMENTS, POINTS = 10, 3
+
 # Solvers without tasks, which are too slow with thousands of points
 LEFT_OUT = ("uno", "maingo")
 StartKind = Literal["zero", "data"]
@@ -63,20 +70,23 @@ START: StartKind = "data"
 OPTIONS = (
     Option("seconds", 600.0, "time limit of a solver; the paper's is 600", above=0),
     Option("fine", True, "whether global solvers have fine meshes too, yes or no"),
-    Option("solver", (), "solvers, all if none is named, e.g. SCIP", lambda: tuple(solvers())),
+    Option("solver", (), "solvers, all if none is named, e.g. SCIP", lambda: (*solvers(), *OWN)),
 )
 
 
 def tasks(seconds: float, fine: bool, solver: Sequence[str]) -> list[Task]:
-    """Return runs of the paper, local solvers first, each on coarse and then on fine meshes."""
-    return [
-        c.task | {"seconds": seconds}
-        for name, one in solvers().items()
-        if not solver or name in solver
-        for c in configurations(
-            name, ("coarse", "fine") if fine or one.scope != "global" else ("coarse",)
-        )
+    """Return runs of the paper, local solvers first and coarse meshes first, and own methods'."""
+    every = [
+        *(
+            c
+            for name, one in solvers().items()
+            for c in configurations(
+                name, ("coarse", "fine") if fine or one.scope != "global" else ("coarse",)
+            )
+        ),
+        *own_configurations(),
     ]
+    return [c.task | {"seconds": seconds} for c in every if not solver or c.solver in solver]
 
 
 @dataclass(frozen=True)
@@ -107,8 +117,8 @@ class Configuration:
 
     @property
     def mesh(self) -> str:
-        """Whether the mesh is coarse or fine."""
-        return "coarse" if self.steps == STEPS[self.problem][0] else "fine"
+        """Whether the mesh is coarse, or none, or fine."""
+        return "coarse" if self.steps <= STEPS[self.problem][0] else "fine"
 
     @property
     def setting(self) -> str:
@@ -153,6 +163,16 @@ def configurations(solver: str, meshes: tuple[str, ...]) -> Iterator[Configurati
                 for scheme in SCHEMES:
                     for form, value in forms:
                         yield Configuration(problem, scheme, form, value, steps, solver)
+
+
+def own_configurations() -> Iterator[Configuration]:
+    """Return all runs of odefit's own global methods."""
+    for problem, sizes in STEPS.items():
+        for scheme in (CONTINUOUS, *SCHEMES):
+            steps = 0 if scheme == CONTINUOUS else sizes[0]
+            yield Configuration(problem, scheme, "Baseline", 0.0, steps, BRANCH)
+    for problem in STEPS:
+        yield Configuration(problem, LEGENDRE, "Baseline", 0.0, ELEMENTS, OUTER)
 
 
 def solvers() -> Mapping[str, Solver]:

@@ -1,44 +1,33 @@
-"""One run of the study of Fernandez de Dios et al., and its measures (section 3.3).
-
-A solution is compared with the reference by its parameters (MaxRE) and with the data by its
-observables (NRMSE); both determine the column of the tables in which it counts.
-"""
+"""One run of the study of Fernandez de Dios et al., and its measures."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from evidence.running.campaign import Task
-from evidence.transcription.plan import Configuration, instance_of, registry
-from odefit import Problem, library
-from odefit.common.arrays import Array
+from evidence.transcription.measures import (
+    ABSOLUTE_GAP,
+    RELATIVE_GAP,
+    certified,
+    max_relative_error,
+    normalised_error,
+    place,
+    relative_gap,
+)
+from evidence.transcription.own_methods import solve_by_own_method
+from evidence.transcription.plan import OWN, Configuration, instance_of, registry
+from odefit import library
 from odefit.discretisation.instance import data_variation
-from odefit.library import Reference
 from odefit.methods.solvers.guarded_solve import solve_isolated
 from odefit.methods.solvers.solver import Limits, penalised_objective
-
-FOUND = 0.1  # largest MaxRE of a solution that counts as the reference
-NEAR = 0.5  # largest MaxRE of a solution that counts as near
-
-# NRMSE below which a more distant solution fits as well as the reference
-ALTERNATIVE = 1e-4
-
-# Gap between bound and objective, relative to the objective, that proves global optimality
-RELATIVE_GAP = 1e-3
-
-# The same gap relative to the data's sum of squares about their means: an optimum of zero, as
-# noiseless data have it, has no relative gap
-ABSOLUTE_GAP = 1e-6
-Place = Literal["found", "near", "alternative", "elsewhere"]
 
 
 def run(task: Task) -> dict[str, Any]:
     """Make a run; return the solver's answer and the study's measures of it."""
     configuration, seconds = Configuration.of(task["key"]), task["seconds"]
+    if configuration.solver in OWN:
+        return solve_by_own_method(configuration, seconds)
     began = time.perf_counter()
     solver = registry()[configuration.solver]
     instance = instance_of(configuration)
@@ -78,53 +67,3 @@ def run(task: Task) -> dict[str, Any]:
         "message": a.message,
         "unknowns": unknowns,
     }
-
-
-def max_relative_error(problem: Problem, reference: Reference, unknowns: Array) -> float:
-    """Return MaxRE, the largest relative error of a parameter.
-
-    The paper's formula runs over the n_p parameters. Unknown initial values, which its Table 1
-    lists beside n_p in parentheses, do not count.
-    """
-    values = dict(zip(problem.keys, np.asarray(unknowns, dtype=float), strict=True))
-    return max(
-        abs((float(values[key]) - truth) / truth)
-        for key, truth in reference.parameters.items()
-        if key in values
-    )
-
-
-def normalised_error(problem: Problem, predictions: Sequence[Mapping[str, Array]]) -> float:
-    """Return NRMSE, the root mean square of the residuals over the range of all data."""
-    residuals, data = [], []
-    for condition, predicted in zip(problem.conditions, predictions, strict=True):
-        for name, series in condition.series.items():
-            residuals.append(predicted[name][series.rows] - series.values)
-            data.append(series.values)
-    r, y = np.concatenate(residuals), np.concatenate(data)
-    return float(np.sqrt(np.mean(r**2)) / (y.max() - y.min()))
-
-
-def place(max_re: float | None, nrmse: float | None) -> Place:
-    """Return the column in which a feasible point counts: FOUND, NEAR, ALTERN or none."""
-    if max_re is None or not max_re < np.inf:
-        return "elsewhere"
-    if max_re <= FOUND:
-        return "found"
-    if max_re <= NEAR:
-        return "near"
-    return "alternative" if nrmse is not None and nrmse < ALTERNATIVE else "elsewhere"
-
-
-def certified(cost: float, lower_bound: float | None, absolute_gap: float) -> bool:
-    """Return whether bound and best point meet within the gap for a proof."""
-    if lower_bound is None or not np.isfinite(cost) or not np.isfinite(lower_bound):
-        return False
-    return bool(cost - lower_bound <= max(RELATIVE_GAP * abs(cost), absolute_gap))
-
-
-def relative_gap(cost: float, lower_bound: float | None) -> float | None:
-    """Return the gap of bound and objective relative to the objective; None without a bound."""
-    if lower_bound is None or not np.isfinite(cost) or not np.isfinite(lower_bound) or not cost:
-        return None
-    return float((cost - lower_bound) / abs(cost))

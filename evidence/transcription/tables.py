@@ -9,7 +9,9 @@ import pandas as pd
 
 from evidence.running.campaign import Record
 from evidence.transcription import paper as paper
-from evidence.transcription.plan import Configuration
+from evidence.transcription.measures import proportions
+from evidence.transcription.page_tables import page_tables
+from evidence.transcription.plan import OWN, Configuration
 
 # The paper's solvers shown beside ours, by their names in small letters
 BESIDE: dict[str, tuple[str, ...]] = {
@@ -23,15 +25,16 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "knitroampl": ("Knitro",),
     "conopt": ("CONOPT",),
     "snopt": ("SNOPT",),
+    **dict.fromkeys(OWN, ("BARON", "Couenne")),
 }
 
 # Global solvers; all others are local
 GLOBAL_SOLVERS = (
     *("scip", "maingo", "couenne", "baron", "octeract-engine"),
     *("gurobi", "gurobi_ampl"),
+    *OWN,
 )
 
-DIGITS = 3  # digits of proportions, as in the paper
 OURS = ("runs", *paper.COLUMNS, "CERTIFIED")
 Group = tuple[str, ...]
 
@@ -62,7 +65,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
         part = runs[runs["scope"] == scope]
         if len(part):
             found[scope] = compared(part, ("problem",), {})
-    return {**found, "runs": runs}
+    return {**found, **page_tables(runs), "runs": runs}
 
 
 def scope_of(solver: str) -> str:
@@ -165,27 +168,6 @@ def _beside(by: Sequence[str], group: Group) -> list[Group]:
         return [group]
     at = list(by).index("solver")
     return [(*group[:at], name, *group[at + 1 :]) for name in BESIDE.get(group[at].lower(), ())]
-
-
-def proportions(part: pd.DataFrame) -> dict[str, float | None]:
-    """Return the columns of section 4, over all runs of a group.
-
-    CERTIFIED, which the paper does not have: of the runs of global solvers, those whose bound
-    and best point met; None where there are no such runs.
-    """
-    found = part["place"] == "found"
-    seconds = part["seconds"][found]
-    proving = part["certified"][part["scope"] == "global"]
-    return {
-        "runs": len(part),
-        "SOLVED": round(float(part["solved"].mean()), DIGITS),
-        "FOUND": round(float(found.mean()), DIGITS),
-        "NEAR": round(float((part["place"] == "near").mean()), DIGITS),
-        "ALTERN": round(float((part["place"] == "alternative").mean()), DIGITS),
-        "TIME": round(float(seconds.min()), DIGITS) if len(seconds) else None,
-        "SUCCESS": round(float(part["success"].mean()), DIGITS),
-        "CERTIFIED": round(float(proving.mean()), DIGITS) if len(proving) else None,
-    }
 
 
 def _times(runs: pd.DataFrame) -> pd.DataFrame:

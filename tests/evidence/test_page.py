@@ -58,10 +58,10 @@ def test_a_table_is_recorded_and_written_as_it_was(tmp_path: Path) -> None:
     folder.mkdir()
     with pytest.raises(InputError, match="no run has ended there"):
         record(folder, results)
-    (folder / "scope.md").write_text(TABLE, encoding="utf-8")
+    (folder / "proving.md").write_text(TABLE, encoding="utf-8")
     stamp(folder, "transcription-study-quick", {"seconds": "30"})
-    assert record(folder, results) == ["transcription/starts"]
-    file = results / "transcription" / "starts.csv"
+    assert record(folder, results) == ["transcription/scip"]
+    file = results / "transcription" / "scip.csv"
     facts = read_results(file).facts
     # As if it were made by a commit of today, whatever the history of this copy.
     file.write_text(file.read_text(encoding="utf-8").replace(facts["version"], TODAY))
@@ -69,7 +69,7 @@ def test_a_table_is_recorded_and_written_as_it_was(tmp_path: Path) -> None:
     assert facts["version"].startswith(f"odefit {commits.tree_version()}, ")
     assert f", odefit {commits.tree_version()}, numpy " in facts["machine"]
     (results / "transcription").rename(results / "page")
-    (results / "page" / "starts.csv").rename(results / "page" / "one.csv")
+    (results / "page" / "scip.csv").rename(results / "page" / "one.csv")
 
     page = pages / "page.md"
     page.write_text("# P\n\n<!-- results: page/one -->\n<!-- /results -->\nend\n", encoding="utf-8")

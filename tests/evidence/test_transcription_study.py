@@ -12,10 +12,15 @@ import pytest
 
 from evidence import Campaign, Record, campaign
 from evidence.running.runner import balanced, run_campaign
+from evidence.transcription import measures as metrics
 from evidence.transcription import paper as paper
-from evidence.transcription import runs as metrics
+from evidence.transcription.own_methods import solve_by_own_method
+from evidence.transcription.page_tables import page_tables
 from evidence.transcription.plan import (
+    BRANCH,
+    CONTINUOUS,
     OTHER_TOLERANCES,
+    OWN,
     PENALTIES,
     SCHEMES,
     STEPS,
@@ -23,6 +28,7 @@ from evidence.transcription.plan import (
     Configuration,
     configurations,
     instance_of,
+    own_configurations,
     solvers,
     start_of,
 )
@@ -115,6 +121,22 @@ def test_one_solver_can_be_chosen() -> None:
     assert {t["seconds"] for t in chosen} == {5.0}
     with pytest.raises(InputError, match="there is no 'Ipot'; did you mean 'Ipopt'"):
         study.with_options({"solver": "Ipot"})
+
+
+def test_own_methods_have_the_problems_as_they_can_be_given_to_them() -> None:
+    """Both satisfy the equations, and have coarse meshes or none, in either campaign."""
+    runs = list(own_configurations())
+    assert Counter(c.solver for c in runs) == {BRANCH: 6 * 12, "outer-approximation": 12}
+    assert {c.formulation for c in runs} == {"Baseline"}
+    assert {c.mesh for c in runs} == {"coarse"}
+    assert sum(c.scheme == CONTINUOUS for c in runs) == 12
+    for c in runs:
+        assert Configuration.of(c.key) == c
+    of_own = {"solver": ",".join(OWN)}
+    for name in ("transcription-study", "transcription-study-quick"):
+        tasks = campaign(name).with_options(of_own).tasks()
+        assert [t["key"] for t in tasks] == [c.key for c in runs]
+    assert {scope_of(name) for name in OWN} == {"global"}
 
 
 def test_solvers_without_a_result_are_still_local_or_global() -> None:
@@ -229,6 +251,34 @@ def test_the_papers_own_rows_agree_with_each_other() -> None:
             assert other == pytest.approx(by_solver, abs=1.5e-3), name
 
 
+def test_tables_of_the_page_are_of_the_solvers_that_have_runs() -> None:
+    scip = [
+        record(HARMONIC.format("SCIP"), place="found", certified=True),
+        record("bbg, Euler, SoftCons 1000, M = 120, SCIP", solved=False, place="alternative"),
+    ]
+    own = [record(f"harmonic, {CONTINUOUS}, Baseline, M = 0, {BRANCH}", certified=True)]
+    found = page_tables(frame(scip + own))
+    assert set(found) == {"proving", "proving-problems"}
+    rows = {row[0]: row[1:] for row in found["proving"].values.tolist()}
+    assert rows["SCIP"] == ["2", "0.500", "0.500", "0.000", "0.500", "1.000", "0.500"]
+    assert rows["SCIP, Trapezoid"][-1] == "1.000"
+    assert "SCIP, Simpson" not in rows
+    assert rows["*the paper's BARON*"][:3] == ["*660*", "*0.667*", "*0.518*"]
+    assert rows["branch and bound, continuous time"][-1] == "1.000"
+    of_problem = {row[0]: row[1:] for row in found["proving-problems"].values.tolist()}
+    assert of_problem["harmonic"][:5] == ["1", "1.000", "1.000", "0.000", "1.000"]
+    assert of_problem["harmonic"][7:9] == ["yes", "1.0"]
+    assert of_problem["bbg"] == ["1", "0.000", "0.000", "1.000", "0.000", *[""] * 6]
+
+    ipopt = page_tables(frame([record(HARMONIC.format("Ipopt"), place="near")]))
+    assert set(ipopt) == {"ipopt", "ipopt-problems"}
+    proportions = ["1.000", "0.000", "1.000", "0.000", "1.000"]
+    assert ipopt["ipopt"].values.tolist()[0] == ["all", "1", *proportions]
+    assert ipopt["ipopt-problems"].values.tolist() == [
+        ["harmonic", "0.000", "1.000", "0.000", "0.733", "0.002", "0.000"]
+    ]
+
+
 # Real runs --------------------------------------------------------------------------------------
 
 
@@ -268,6 +318,16 @@ def test_a_run_of_the_campaign_finds_references_and_draws_them(tmp_path: Path) -
         endings = ("svg", "png") if name.startswith("figure") else ("csv", "md")
         for ending in endings:
             assert (tmp_path / f"{name}.{ending}").stat().st_size > 0
+
+
+@pytest.mark.parametrize("solver", OWN)
+def test_an_own_method_certifies_a_problem_of_the_study(solver: str) -> None:
+    chosen = (c for c in own_configurations() if (c.problem, c.solver) == ("harmonic", solver))
+    found = solve_by_own_method(next(chosen), 20.0)
+    assert found["certified"]
+    assert found["place"] == "found"
+    assert found["nrmse"] < 1e-4
+    assert found["unknowns"]["p1"] == pytest.approx(9.8, rel=1e-3)
 
 
 @pytest.mark.slow
