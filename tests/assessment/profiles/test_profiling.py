@@ -109,6 +109,24 @@ def test_the_interval_of_a_rate_is_that_of_many_refits(scale: str) -> None:
         )
 
 
+def test_profiles_of_estimated_noise_take_two_evaluations_a_point_at_most() -> None:
+    random, t = np.random.default_rng(3), np.linspace(0, 4, 15)
+    data = {
+        "t": t,
+        "y": 3 * np.exp(-0.7 * t) + 0.3 * random.normal(size=15),
+        "z": 6 * np.exp(-0.8 * t) + 0.3 * random.normal(size=15),
+    }
+    model = Model(ode={"x": "-k*x"}, observables={"y": "x", "z": "s*x"})
+    positive = {"lower": 1e-3, "upper": 1e2}
+    noise = {"y": {"sd": "a"}, "z": {"sd": "b"}}
+    problem = Problem(
+        model, data, dict.fromkeys(("k", "s", "a", "b"), positive), {"x": positive}, noise=noise
+    )
+    for profile in profiled(problem, keys=["a", "b"]).profiles:
+        assert profile.closed
+        assert profile.evaluations <= 2 * len(profile.values)
+
+
 def test_an_unknown_and_the_same_as_an_expression_have_the_same_interval() -> None:
     held, pulled = profiled(decay(), "same = k", keys=["k"]).profiles
     width = held.upper - held.lower

@@ -41,6 +41,9 @@ ASTRAY = 8.0
 """Rise of the cost, in variances of the residuals, above which a prediction is compared with the
 previous point."""
 
+FIRST_EFFECT = 1.0
+"""Effect of the first step of a refit, in standard deviations, that is allowed in any case."""
+
 NO_EFFECT = 1e-100
 """Singular value of a Jacobian with columns of unit length, or of no length, that counts as 0."""
 
@@ -192,9 +195,7 @@ class Common:
                 best, lowest = inside, cost
             if lowest <= sensible:
                 break
-        step = (
-            starts[0] - starts[-1] if len(starts) > 1 and (starts[0] != starts[-1]).any() else None
-        )
+        step = self._first_step(starts, known[best.tobytes()])
         tolerances = self._tolerances(gain)
         minimum = minimise(once, best, lower, upper, tolerances, first_step=step)
         self.minimisations += math.isfinite(gain)
@@ -211,6 +212,21 @@ class Common:
             # No step is short enough to gain the predicted decrease: the end would be wrong.
             return "a refit stalled before its optimum"
         return model, minimum.vector
+
+    def _first_step(self, starts: Sequence[Array], model: Model | None) -> Array | None:
+        """Return a step as long as the first one of a refit may be; None for the usual length.
+
+        It is that of the prediction. But a prediction may hardly move the others, which says
+        nothing of how far they have to move.
+        """
+        step = starts[0] - starts[-1]
+        if not step.any():
+            return None
+        effect = (
+            0.0 if model is None else float(np.linalg.norm(column_norms(model.jacobian) * step))
+        )
+        least = FIRST_EFFECT * self._sd
+        return step * (least / effect) if 0 < effect < least else step
 
     def _tolerances(self, gain: float) -> Tolerances:
         return Tolerances(
