@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import ForwardMap, Model, Problem, Start, Status
-from odefit.methods.automatic.valleys import MAX_RISE, Valleys
+from odefit.methods.automatic.valleys import MAX_RISE, Valleys, highest_within_noise
 from odefit.methods.local.cost_tolerance import CostTolerance
 
 
@@ -59,6 +59,6 @@ def test_the_noise_says_up_to_which_cost_ends_fit(forward: ForwardMap) -> None:
     model, data = Model(ode={"x": "-sin(t - p)"}), {"t": times, "x": np.cos(times - 1.0)}
     plain = ForwardMap(Problem(model, data, {"p": (-20.0, 20.0)}, {"x": "cos(p)"}))
     best = replace(end(0, forward, 1.0), cost=30.0)
-    given, estimated = (Valleys(f, CostTolerance.of(f)).highest(best) for f in (forward, plain))
+    given, estimated = (highest_within_noise(f, best) for f in (forward, plain))
     assert given == pytest.approx(31.92)
     assert 60 * np.log(estimated / 30.0) == pytest.approx(3.84)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from odefit.methods.automatic.families import Families, Restarts
 from odefit.methods.automatic.message import message_of, named_cause
 from odefit.methods.automatic.route_table import MATCHING, SHOOTING, search_routes
 from odefit.methods.automatic.routes import TIME_SHARE, Planned, Seen
-from odefit.methods.automatic.valleys import Valleys
+from odefit.methods.automatic.valleys import Valleys, highest_within_noise
 from odefit.methods.best_so_far import first_point
 from odefit.methods.estimate import Estimate, Route, Start, Status
 from odefit.methods.fit_measure import FitMeasure
@@ -228,7 +229,7 @@ class _AutomaticSearch:
                 self._unique,
                 self.valleys.same,
                 self.valleys.level,
-                self.valleys.highest,
+                partial(highest_within_noise, self.accurate),
                 self.problem.size > len(self.problem.unknowns),
             )
             self._weighed = (last, present_evidence)

@@ -10,7 +10,8 @@ import numpy as np
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import RANK_TOLERANCE, acting
 from odefit.methods.automatic.families import Families
-from odefit.methods.automatic.neighbours import MOST_EXCHANGES
+from odefit.methods.automatic.neighbours import MOST_EXCHANGES, NeighbourSearch
+from odefit.methods.automatic.profile_search import ProfileSearch
 from odefit.methods.automatic.route_table import (
     ELSEWHERE,
     HALVING,
@@ -25,6 +26,7 @@ from odefit.methods.estimate import Doubt, Start
 from odefit.methods.fit_quality.goodness import CLEARLY_GOOD, assess_goodness
 from odefit.methods.fit_quality.limits import SIGNIFICANCE
 from odefit.methods.fit_quality.noise_fit import NoiseFit
+from odefit.methods.incremental_shooting import FINAL
 from odefit.methods.local.cost_tolerance import CostTolerance, close
 from odefit.methods.local.scaling import bounds_touched
 from odefit.problem.variants.exchanges import exchanged
@@ -49,6 +51,8 @@ WEAK_HITS, WEAK_MORE = 5, 2
 """Number of starts that have to agree if noise explains few values and an unknown is lost, and the
 number added for each further unknown. Starts that hold these must find nothing better, either.
 """
+
+LOST_SHARE = 0.5  # share of lost unknowns from which a start follows the profiles of the others
 
 MISSING_HITS = 15
 """Number of independent starts that have to agree if residuals have a pattern and no start can go
@@ -141,17 +145,19 @@ class Doubts:
         """Let starts search around a best end that may be the answer, and may hide a better one."""
         forward = self._forward
         if switches(forward.problem, forward.field):
-            self._elsewhere.look_around(best)
+            self._elsewhere.look_around(NeighbourSearch(FINAL, best))
         few = len(best.vector) <= FEW_UNKNOWNS
         misses = doubt is not None or not possible
         if few and misses and len(exchanged(forward.problem, best.vector, MOST_EXCHANGES)):
-            self._elsewhere.look_around(best, exchange=True)
+            self._elsewhere.look_around(NeighbourSearch(FINAL, best, exchange=True))
         if few and not misses:
             evaluation = forward.evaluate(best.vector, UNDECIDED)
             if isinstance(evaluation, Evaluation):
                 lost = _names(forward, lost_unknowns(forward, best.vector, evaluation))
                 self._elsewhere.hold(best, lost)
                 self._weak = len(lost)
+                if len(lost) >= LOST_SHARE * len(best.vector):
+                    self._elsewhere.look_around(ProfileSearch(FINAL, best))
 
     def _hold(self, best: Start, explained: bool) -> None:
         """Let starts return to all ends about as good as the best at which unknowns are lost."""

@@ -19,6 +19,7 @@ from odefit.methods.automatic.iterated_search import (
     can_begin_at,
 )
 from odefit.methods.automatic.neighbours import NeighbourSearch
+from odefit.methods.automatic.profile_search import ProfileSearch
 from odefit.methods.automatic.successive_halving import (
     ContinuedSearch,
     Ladder,
@@ -337,10 +338,9 @@ class ElsewhereRoute(SearchRoute):
         super().__init__(row, forward)
         self._held: dict[HeldSearch, int] = {}  # numbers of the starts
         self._bases: dict[HeldSearch, Start] = {}  # the ends to which starts return
-        self._around: list[NeighbourSearch] = []  # searches around ends that will begin
+        self._around: list[NeighbourSearch | ProfileSearch] = []  # that will begin
         self._looking = 0  # such starts under way
-        # Ends around which starts searched, by the numbers of the ends that these reached.
-        self.led: dict[int, Start] = {}
+        self.led: dict[int, Start] = {}  # ends around which starts searched, by numbers reached
 
     @cached_property
     def wide(self) -> bool:
@@ -377,14 +377,14 @@ class ElsewhereRoute(SearchRoute):
         if lost and search.lost not in known and len(known) < MOST_HELD:
             self._held[search], self._bases[search] = 0, end
 
-    def look_around(self, end: Start, *, exchange: bool = False) -> None:
-        """Let a start search from around an end, or from it with unknowns exchanged."""
-        self._around.append(NeighbourSearch(FINAL, end, exchange))
+    def look_around(self, search: NeighbourSearch | ProfileSearch) -> None:
+        """Let a start search around an end."""
+        self._around.append(search)
 
     def add(self, end: Start, planned: Planned) -> None:
         """Record the end of a planned start."""
         super().add(end, planned)
-        if isinstance(planned.search, NeighbourSearch):
+        if isinstance(planned.search, NeighbourSearch | ProfileSearch):
             self.led[end.index] = planned.search.end
             self._looking -= 1
 

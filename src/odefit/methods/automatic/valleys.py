@@ -63,12 +63,6 @@ class Valleys:
             self._costs[key] = self._forward.cost(end.vector, UNDECIDED)
         return self._costs[key]
 
-    def highest(self, best: Start) -> float:
-        """Return the highest cost of ends that fit within the noise of the best one."""
-        if self._forward.likelihood or self._forward.given_noise:
-            return best.cost + 0.5 * DEVIANCE
-        return best.cost * math.exp(DEVIANCE / max(self._forward.problem.size, 1))
-
     def same(self, end: Start, best: Start) -> bool:
         """Return whether the straight way from an end to a better one leads downhill."""
         near = best.cost <= end.cost <= best.cost + MAX_RISE
@@ -87,3 +81,10 @@ class Valleys:
                 return False
             points = [scaling.natural((1 - part) * ends[0] + part * ends[1]) for part in PARTS]
         return all(self._forward.cost(point, UNDECIDED) <= end.cost for point in points)
+
+
+def highest_within_noise(forward: ForwardMap, best: Start) -> float:
+    """Return the highest cost of ends that fit within the noise of the best one."""
+    if forward.likelihood or forward.given_noise:
+        return best.cost + 0.5 * DEVIANCE
+    return best.cost * math.exp(DEVIANCE / max(forward.problem.size, 1))
