@@ -41,10 +41,13 @@ FAR = 10.0  # factor around the truth within which starts lie
 SPEEDS = (0.3, 12.0)  # other speeds of the motion from which every second start begins
 STEPS = 8  # values held between two optima
 HOPEFUL = 30.0  # largest deviance after a short search from which a start continues
-STILL = 0.02  # decrease of chi-square by a simplex that shows that an end is no optimum
+STILL = 0.005  # decrease of chi-square by a simplex that shows that an end is no optimum
 BANDS = ("observable", "state")  # kinds of quantities with confidence bands
 SIMPLEX = 600  # evaluations of a simplex
-ROUNDS = 3  # searches, each with a simplex after it, before an end on a ridge is left out
+EDGE = 0.3  # length of its first edges in standard errors, which are at most 1
+LOOSE, TIGHT = 1e-8, 1e-10  # tolerances of searches by least squares
+DIFFERENCE = 1e-6  # of a logarithm, for derivatives
+ROUNDS = 6  # searches, each with a simplex after it, before an end on a ridge is left out
 
 OPTIONS = (
     Option("problems", tuple(MODELS), "models, e.g. toggle", MODELS),
@@ -93,12 +96,13 @@ class _Search:
         return bounded_residuals(self.found.by_hand, values)
 
     def local(
-        self, first: Array, most: int, held: int | None = None, *, central: bool = False
+        self, first: Array, most: int, held: int | None = None, *, tight: bool = False
     ) -> tuple[float, Array]:
         """Return chi-square and unknowns at the end of a search, with an unknown held if given.
 
-        Derivatives are one-sided differences, or `central` ones.
+        Derivatives are one-sided differences; a `tight` search takes central ones, and ends late.
         """
+        tolerance = TIGHT if tight else LOOSE
         free = [i for i in range(len(first)) if i != held]
         start = np.clip(first, self.lower + 1e-6, self.upper - 1e-6)
 
@@ -113,10 +117,13 @@ class _Search:
         ended = least_squares(
             residuals,
             start[free],
-            jac="3-point" if central else "2-point",
+            jac="3-point" if tight else "2-point",
             bounds=(self.lower[free], self.upper[free]),
             max_nfev=most,
-            diff_step=None if central else np.full(len(free), 1e-5),
+            diff_step=None if tight else np.full(len(free), 1e-5),
+            ftol=tolerance,
+            xtol=tolerance,
+            gtol=tolerance,
         )
         return 2 * float(ended.cost), whole(ended.x)
 
@@ -144,19 +151,22 @@ class _Search:
                 self._joined(k, end, lowest + LIMIT) or not self._differ(k, end) for k in apart
             ):
                 apart.append(end)
-        finished = [end for end in map(self.finished, apart) if end is not None]
+        finished: list[tuple[float, Array]] = []
+        for ended in map(self.finished, apart):
+            if ended is not None and all(self._differ(ended, k) for k in finished):
+                finished.append(ended)
         return [
             {"measure": cost, "values": dict(zip(self.keys, np.exp(x).tolist(), strict=True))}
-            for cost, x in finished
+            for cost, x in sorted(finished, key=lambda end: end[0])
         ]
 
     def finished(self, end: tuple[float, Array]) -> tuple[float, Array] | None:
         """Return the optimum that an end leads to; None if it still decreases along a ridge.
 
-        Differences are too coarse for narrow ridges; a simplex needs none.
+        Differences are too coarse for narrow ridges; a simplex needs none there.
         """
         for _ in range(ROUNDS):
-            end = min(end, self.local(end[1], 60, central=True), key=lambda one: one[0])
+            end = min(end, self.local(end[1], 400, tight=True), key=lambda one: one[0])
             further = self._by_simplex(end[1])
             if further[0] > end[0] - STILL:
                 return min(end, further, key=lambda one: one[0])
@@ -164,19 +174,28 @@ class _Search:
         return None
 
     def _by_simplex(self, first: Array) -> tuple[float, Array]:
-        """Return chi-square and unknowns at the end of a search by J. A. Nelder and R. Mead."""
-        inwards = np.where(first > 0.5 * (self.lower + self.upper), -0.05, 0.05)
+        """Return chi-square and unknowns at the end of a search by J. A. Nelder and R. Mead.
 
-        def inside(logs: Array) -> Array:
-            return np.clip(logs, self.lower, self.upper)
+        Its coordinates are the singular directions of the residuals, in standard errors. In
+        logarithms of the unknowns a simplex stops in narrow, bent valleys.
+        """
+        columns = [
+            (self.residuals(first + step) - self.residuals(first - step)) / (2 * DIFFERENCE)
+            for step in DIFFERENCE * np.eye(len(first))
+        ]
+        _, s, directions = np.linalg.svd(np.column_stack(columns), full_matrices=False)
+        errors = directions.T / np.maximum(s, 1.0)
 
-        simplex = np.vstack([first, first + np.diag(inwards)])
+        def inside(moved: Array) -> Array:
+            return np.asarray(np.clip(first + errors @ moved, self.lower, self.upper))
+
+        def chi_square(moved: Array) -> float:
+            return float(np.sum(self.residuals(inside(moved)) ** 2))
+
+        begin = np.zeros(len(first))
+        simplex = np.vstack([begin, EDGE * np.eye(len(first))])
         options: Any = {"initial_simplex": simplex, "maxfev": SIMPLEX, "adaptive": True}
-
-        def chi_square(logs: Array) -> float:
-            return float(np.sum(self.residuals(inside(logs)) ** 2))
-
-        ended = minimize(chi_square, first, method="Nelder-Mead", options=options)
+        ended = minimize(chi_square, begin, method="Nelder-Mead", options=options)
         return float(ended.fun), inside(ended.x)
 
     def _faster(self, truth: Array, random: np.random.Generator) -> Array:
