@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from evidence.zoo.near_equal import data_set
 from odefit import Control, ForwardMap, Model, Problem
-from odefit.methods.automatic.profile_search import FACTOR, MOST_VALUES, ProfileSearch
+from odefit.methods.automatic.profile_search import FACTOR, MOST_VALUES, ProfileSearch, _minima
 from odefit.methods.estimate import Start
 from odefit.methods.incremental_shooting import FINAL
 from odefit.problem import problem_from_mapping
@@ -49,3 +51,15 @@ def test_a_side_ends_at_a_rise_above_the_noise_and_no_side_begins_at_a_bound() -
         assert 1 <= len(side) < MOST_VALUES
         assert side[0].vector[0] == pytest.approx(end.vector[0] * factor)
         assert all(isinstance(s, Start) and s.cost >= end.cost for s in side)
+
+
+def test_minima_are_within_a_path_or_at_its_far_end() -> None:
+    end = FINAL.run(decay(0.1), 0, np.array([1.0, 2.0]), Control())
+
+    def minima(*costs: float) -> list[float]:
+        return [s.cost for s in _minima([replace(end, cost=cost) for cost in costs])]
+
+    assert minima(2.0, 3.0, 1.0, 4.0) == [1.0]
+    assert minima(2.0, 3.0, 2.5) == [2.5]
+    assert minima(2.0, 3.0, 4.0) == []
+    assert minima(2.0) == []

@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -84,9 +85,12 @@ def _next(problem: Problem, vector: Array, k: int, upwards: bool) -> Array | Non
 
 
 def _minima(path: Sequence[Start]) -> list[Start]:
-    """Return the fits of a path below those before and after them, without its two ends."""
-    costs = [start.cost for start in path]
-    return [path[i] for i in range(1, len(path) - 1) if costs[i - 1] >= costs[i] <= costs[i + 1]]
+    """Return the fits of a path below those before and after them; the last one may be at a bound.
+
+    The first one, at which the path begins, does not count.
+    """
+    costs = [*(start.cost for start in path), math.inf]
+    return [path[i] for i in range(1, len(path)) if costs[i - 1] >= costs[i] <= costs[i + 1]]
 
 
 def _with_work(end: Start, work: Sequence[Start]) -> Start:
