@@ -162,6 +162,7 @@ class _Condition:
         self.of_spreads = np.arange(self.size) >= condition.size
         self.influence = influences(self.measured, self.size)
         self.composed = np.zeros(self.size, dtype=bool)
+        self.lined = any(any(measured.lined) for measured in self.measured)
         for measured in self.measured:
             self.composed[measured.places] = measured.composed
         states = problem.model.states
@@ -253,7 +254,9 @@ class _Traversal:
         """Return all residuals of the condition."""
         measured = self._condition.measured
         monomials = self._condition.monomials
-        residuals_so_far = Residuals.zeros(self._condition.size, len(monomials), self._boxes)
+        residuals_so_far = Residuals.zeros(
+            self._condition.size, len(monomials), self._boxes, self._condition.lined
+        )
         for stop in [self._time, *self._condition.stops]:
             if cut_off().reached:
                 for left in measured:

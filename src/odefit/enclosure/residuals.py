@@ -12,13 +12,18 @@ from odefit.common.errors import InputError
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN, UNDERFLOW, UNIT_ROUNDOFF
 from odefit.enclosure.arithmetic.taylor_evaluation import TapeProgram
 from odefit.enclosure.arithmetic.taylor_models import Monomials, TaylorModel
-from odefit.enclosure.likelihood.deviance_residuals import Measurement, deviance_residual
+from odefit.enclosure.likelihood.deviance_residuals import (
+    Measurement,
+    deviance_line,
+    deviance_residual,
+)
 from odefit.enclosure.likelihood.priors import PriorResiduals
 from odefit.enclosure.likelihood.spreads import Spreads
 from odefit.enclosure.system import System
 from odefit.expressions.expressions import Expression
 from odefit.problem.condition import Condition
 from odefit.problem.noise import Noise
+from odefit.problem.noise_distributions.laplace import Laplace
 from odefit.problem.noise_distributions.registry import Transform, transformed
 from odefit.problem.problem import Problem
 from odefit.structure.series.tape import Term
@@ -33,20 +38,26 @@ class Residuals:
     """Weighted residuals in B boxes: ``sum c[m] d^m + r`` with every d in [-1, 1].
 
     Coefficients c have shape (R, M, B); `remainder` bounds |r|, shape (R, B), infinite if nothing
-    is known.
+    is known. Where noise is Laplace, `lines` has differences whose magnitudes, less a
+    :data:`~odefit.enclosure.likelihood.deviance_residuals.LINE_LOSS`, are the squares of residuals.
     """
 
     c: Array
     remainder: Array
+    lines: Residuals | None = None
 
     @staticmethod
-    def zeros(size: int, monomials: int, boxes: int) -> Residuals:
-        """Return residuals that are all zero."""
-        return Residuals(np.zeros((size, monomials, boxes)), np.zeros((size, boxes)))
+    def zeros(size: int, monomials: int, boxes: int, lines: bool = False) -> Residuals:
+        """Return residuals that are all zero, perhaps with lines that are all unknown."""
+        c, remainder = np.zeros((size, monomials, boxes)), np.zeros((size, boxes))
+        unknown = Residuals(np.zeros_like(c), np.full_like(remainder, np.inf)) if lines else None
+        return Residuals(c, remainder, unknown)
 
     def put(self, places: Sequence[int], part: Residuals) -> None:
         """Replace the residuals at some places."""
         self.c[places], self.remainder[places] = part.c, part.remainder
+        if self.lines is not None and part.lines is not None:
+            self.lines.put(places, part.lines)
 
     def informative(self, coarse: BoolArray) -> Residuals:
         """Return the residuals, unknown where they are `coarse`, shape (R, B), and may be zero.
@@ -54,7 +65,7 @@ class Residuals:
         Such residuals give no lower bound, and the rule for dividing a box must see that.
         """
         loose = np.abs(self.c[:, 0]) <= np.abs(self.c[:, 1:]).sum(axis=1) + self.remainder
-        return Residuals(self.c, np.where(coarse & loose, np.inf, self.remainder))
+        return Residuals(self.c, np.where(coarse & loose, np.inf, self.remainder), self.lines)
 
     def squares_bound(self) -> Array:
         """Return the sum of the lower bounds of their squares, shape (B,)."""
@@ -66,8 +77,15 @@ class Residuals:
     @staticmethod
     def joined(parts: Sequence[Residuals]) -> Residuals:
         """Return the residuals of several parts in one array."""
+        lines = None
+        if any(p.lines is not None for p in parts):
+            lines = Residuals.joined(
+                [p.lines or Residuals(p.c, np.full_like(p.remainder, np.inf)) for p in parts]
+            )
         return Residuals(
-            np.concatenate([p.c for p in parts]), np.concatenate([p.remainder for p in parts])
+            np.concatenate([p.c for p in parts]),
+            np.concatenate([p.remainder for p in parts]),
+            lines,
         )
 
 
@@ -76,9 +94,10 @@ class ResidualsAtTime:
 
     Those of normal noise are weighted differences. `places` are the places of these residuals among
     all of the condition, sorted by series; spreads that depend on unknowns follow all of them.
-    `influence`, shape (r, n), is one where an unknown acts on a residual, less where it acts on its
-    spread alone. `uses`, shape (r, states), is one where a state directly does. Without `spreads`,
-    all noise has to be normal, with known standard deviations.
+    Those `lined` have lines: their noise is Laplace. `influence`, shape (r, n), is one where an
+    unknown acts on a residual, less where it acts on its spread alone. `uses`, shape (r, states),
+    is one where a state directly does. Without `spreads`, all noise has to be normal, with known
+    standard deviations.
     """
 
     def __init__(self, system: System, row: int, spreads: Spreads | None = None) -> None:
@@ -114,6 +133,7 @@ class ResidualsAtTime:
             sd is not None and of.law.normal and not of.censored
             for of, sd in zip(self._measurements, self._sds, strict=True)
         ]
+        self.lined = [isinstance(of.law, Laplace) and not of.censored for of in self._measurements]
         self._factors = [(at, factor) for at, factor in factors if factor.row == row]
         self._joint = {factor.places[0]: factor for _, factor in factors if factor.joint}
         self.places += [at for at, _ in self._factors]
@@ -146,7 +166,7 @@ class ResidualsAtTime:
         boxes = states[0].c.shape[2]
         known = known_at(self._system, states, unknowns, monomials, self.time)
         values = self._program.evaluate(monomials, known, boxes)
-        residuals = Residuals.zeros(len(self.places), len(monomials), boxes)
+        residuals = Residuals.zeros(len(self.places), len(monomials), boxes, any(self.lined))
         alone: dict[tuple[int, ...], BoolArray] = {}  # boxes where one residual stands for two
         for i, of in enumerate(self._measurements):
             model, sd = values[self._measured[i].index], self._sds[i]
@@ -160,6 +180,12 @@ class ResidualsAtTime:
                     else TaylorModel.constant(monomials, np.full(boxes, sd))
                 )
                 r = deviance_residual(of, model, spread, radius)
+                if residuals.lines is not None and self.lined[i]:
+                    line = deviance_line(of, model, spread)
+                    residuals.lines.c[i], residuals.lines.remainder[i] = (
+                        line.c[:, 0],
+                        line.remainder,
+                    )
                 factor = self._joint.get(self.places[i])
                 if factor is not None:
                     r, alone[factor.places] = factor.with_deviance(r, spread)
@@ -172,7 +198,9 @@ class ResidualsAtTime:
             residuals.remainder[i] = np.where(stands, 0.0, r.remainder)
         c, remainder = residuals.c, residuals.remainder
         lost = ~(np.isfinite(remainder) & np.isfinite(c).all(axis=1))
-        return Residuals(np.where(lost[:, None], 0.0, c), np.where(lost, np.inf, remainder))
+        return Residuals(
+            np.where(lost[:, None], 0.0, c), np.where(lost, np.inf, remainder), residuals.lines
+        )
 
 
 def _influence(system: System, terms: Sequence[Term]) -> Array:

@@ -25,7 +25,7 @@ from tests.certificates.verification.test_verification import TAMPERINGS, _file
 from tests.methods.branch_and_bound.test_likelihoods import CASES
 
 TEXTBOOK = ("saturable-elimination", "pendulum", "harmonic")
-LIKELIHOODS = ("Poisson", "Huber", "gamma prior", "censored", "epidemic")
+LIKELIHOODS = ("Poisson", "Huber", "Laplace", "gamma prior", "censored", "epidemic")
 
 
 def problem_of(name: str) -> Problem:

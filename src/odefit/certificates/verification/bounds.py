@@ -15,6 +15,9 @@ from odefit.certificates.verification.polynomials import Layout, Model
 DESCENTS = 30
 """Number of steps towards the least value of a quadratic form over the box."""
 
+REWEIGHTINGS = 30
+"""Number of least squares problems for slopes at kinks, each half as rounded as the last."""
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -38,27 +41,32 @@ def bounds(parts: Sequence[Part], ring: Layout) -> Bounds:
     """
     residuals = [p.residual for p in parts if p.residual is not None]
     terms = [p.term for p in parts if p.term is not None]
+    kinked = [(p.line, p.loss) for p in parts if p.line is not None]
     c, t = _constant_in_time(residuals), _constant_in_time(terms)
-    rest = [r.rest for r in residuals]
+    v = _constant_in_time([line for line, _ in kinked])
+    rest, far = [r.rest for r in residuals], [line.rest for line, _ in kinked]
+    over = [m.rest for m in terms]
+    slopes, bottom = _slopes(c, t, v, ring)
+    supports = [_support(row, z, loss) for row, z, (_, loss) in zip(v, slopes, kinked, strict=True)]
+    below = [*over, *(abs(z) * r for z, r in zip(slopes, far, strict=True))]
     apart, missing = least_of(parts), least_of([p for p in parts if not p.enclosed])
     lower, point = apart, [0.0] * ring.unknowns
-    if ring.unknowns and (residuals or terms):
+    if ring.unknowns and (residuals or terms or kinked):
         length = sum((r * r for r in rest), ZERO).sqrt().upper()
-        least, point = _quartic(c, t, ring)
-        if terms:  # the remainders of residuals are multiplied by the largest ones
+        least, point = _quartic(c, [*t, *supports], ring)
+        if terms or kinked:  # the remainders of residuals are multiplied by the largest ones
             size = sum((r.size * r.size for r in residuals), ZERO).sqrt().upper()
-            least = least.lower() - 2 * length * size - sum((m.rest for m in terms), ZERO)
+            least = least.lower() - 2 * length * size - sum(below, ZERO)
             lower = lower.max(least + missing)
         else:
             root = least.lower().max(ZERO).sqrt() - length
             if root > 0:
                 lower = lower.max(root * root + missing)
-    over = [m.rest for m in terms]
-    points = (point, [0.0] * ring.unknowns)
-    uppers = [(_sum_at(c, rest, t, over, at, ring), at) for at in points]
+    points = (point, bottom, [0.0] * ring.unknowns)
+    uppers = [(_sum_at(c, rest, t, over, v, far, at, ring), at) for at in points]
     upper, point = min(uppers, key=lambda pair: float(pair[0]))
-    bends = _bends([*c, *t], ring)
-    loose = terms and float(sum(over, ZERO)) > sum(bends)
+    bends = _bends([*c, *t, *v], ring)
+    loose = below and float(sum(below, ZERO)) > sum(bends)
     return Bounds(lower.lower(), upper, point, None if loose else bends)
 
 
@@ -72,20 +80,61 @@ def _sum_at(
     rest: Sequence[arb],
     terms: Sequence[Sequence[arb]],
     over: Sequence[arb],
+    lines: Sequence[Sequence[arb]],
+    far: Sequence[arb],
     point: Sequence[float],
     ring: Layout,
 ) -> arb:
-    """Return an upper bound of the squares of residuals and of further terms at a point."""
+    """Return an upper bound of squares, of terms and of magnitudes of lines at a point."""
     known = [arb(a) for a in point]
     monomials = [math.prod((known[k] for k in m), start=arb(1)) for m in ring.monomials]
     values = []
-    for row, r in zip([*c, *terms], [*rest, *over], strict=True):
+    for row, r in zip([*c, *lines, *terms], [*rest, *far, *over], strict=True):
         value = sum((a * m for a, m in zip(row, monomials, strict=True) if a != 0), ZERO)
         values.append((value, r))
-    total = sum((value + r for value, r in values[len(c) :]), ZERO)
-    for value, r in values[: len(c)]:
-        total += (value.abs_upper() + r) ** 2
+    total = sum((value + r for value, r in values[len(c) + len(lines) :]), ZERO)
+    for k, (value, r) in enumerate(values[: len(c) + len(lines)]):
+        size = value.abs_upper() + r
+        total += size**2 if k < len(c) else size
     return total.upper()
+
+
+def _support(row: Sequence[arb], slope: float, loss: arb) -> list[arb]:
+    """Return the polynomial of the line below ``root(v^2 + loss^2) - loss`` with that slope."""
+    z = arb(slope)
+    first, *others = (z * a for a in row)
+    return [first - loss * (1 - (1 - z * z).sqrt()), *others]
+
+
+def _slopes(
+    c: Sequence[Sequence[arb]],
+    terms: Sequence[Sequence[arb]],
+    lines: Sequence[Sequence[arb]],
+    ring: Layout,
+) -> tuple[list[float], list[float]]:
+    """Return slopes of lines near the least value of linear parts, and a point near to that.
+
+    It is found by least squares whose weights are renewed. At a kink any slope within [-1, 1] is
+    that of a supporting line.
+    """
+    n = ring.unknowns
+    if not lines or not n:
+        return [0.0] * len(lines), [0.0] * n
+    both = np.array([[float(row[k].mid()) for k in (0, *ring.linear)] for row in [*c, *lines]])
+    further = [sum(float(row[k].mid()) for row in terms) for k in ring.linear]
+    if not (np.isfinite(both).all() and np.isfinite(further).all()):
+        return [0.0] * len(lines), [0.0] * n
+    constant, jacobian, d = both[:, 0], both[:, 1:], np.zeros(n)
+    values, weights = constant, np.ones(len(both))
+    for k in range(REWEIGHTINGS):
+        values = constant + jacobian @ d
+        rounded = np.hypot(values, max(0.5**k * np.abs(both).sum(axis=1).max(), 1e-300))
+        weights[len(c) :] = 0.5 / rounded[len(c) :]
+        slope = 2 * (weights * constant) @ jacobian + further
+        d = _least_point(slope, (jacobian.T * weights) @ jacobian)
+    values = constant + jacobian @ d
+    slopes = np.clip(2 * weights * values, -1.0, 1.0)[len(c) :]
+    return slopes.tolist(), d.tolist()
 
 
 def _bends(c: Sequence[Sequence[arb]], ring: Layout) -> list[float]:

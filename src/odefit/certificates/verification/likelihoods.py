@@ -25,17 +25,20 @@ SPECIAL_FUNCTIONS = frozenset({"lgamma"})
 class Part:
     """A part of the objective over a box: the square of a residual, a term, or the sum of both.
 
-    It is at least `least`. It has neither of the two where no polynomial encloses it.
+    It is at least `least`. It has neither of the two where no polynomial encloses it. At a kink it
+    has a `line` v instead, and is ``root(v^2 + loss^2) - loss``.
     """
 
     least: arb
     residual: Model | None = None
     term: Model | None = None
+    line: Model | None = None
+    loss: arb = ZERO
 
     @property
     def enclosed(self) -> bool:
-        """True if a polynomial encloses it."""
-        return self.residual is not None or self.term is not None
+        """True if a polynomial encloses it, or its line."""
+        return any(m is not None for m in (self.residual, self.term, self.line))
 
     @classmethod
     def square(cls, residual: Model) -> Part:
@@ -79,6 +82,13 @@ class Law:
         else:
             spread = models.constant(self._spread)
         least = self._least(predicted.range, spread.range)
+        if self._name == LAPLACE:
+            u = (predicted + models.constant(-arb(self._value))) * models.apply("inv", spread)
+            if u.range.is_finite() and u.range.contains(ZERO):
+                slope = arb(8).sqrt()
+                line = u * models.constant(slope)
+                loss = slope * arb(float(self._law["rounding"]))
+                return Part(least, line=line, loss=loss) if line.size.is_finite() else Part(least)
         residual, term = self._enclosures(predicted, spread, models)
         finite = all(m is None or m.size.is_finite() for m in (residual, term))
         return Part(least, residual, term) if finite else Part(least)

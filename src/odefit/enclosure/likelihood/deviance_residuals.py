@@ -45,6 +45,16 @@ compare residuals with those of many digits."""
 CORNER_SHIFT = 1e-14
 """Relative shift outwards of corners, for the rounding of differences between them and data."""
 
+LINE_SLOPE = math.sqrt(8.0)
+"""Deviance of the Laplace distribution for each standard deviation of the distance."""
+
+LINE_LOSS = LINE_SLOPE * LAPLACE_ROUNDING
+"""Difference between its deviance d and the line s = LINE_SLOPE |u| far from the measured value. At
+a distance u it is ``root(s^2 + LINE_LOSS^2) - LINE_LOSS``."""
+
+VALUE_ERROR = 1e-14
+"""Relative error of the logarithm of a measured value."""
+
 HIGHEST_CAP = 1e6
 """Magnitude at which unbounded residuals are cut off if no other is given."""
 
@@ -72,6 +82,16 @@ def deviance_residual(
         model = _residual(of, prediction, spread)
         low, high, known = _corners(of, prediction, spread, min(2 * cap, HIGHEST_CAP))
         return within(model, low, high, known)
+
+
+def deviance_line(of: Measurement, prediction: TaylorModel, spread: TaylorModel) -> TaylorModel:
+    """Return the distance of a prediction by LINE_SLOPE, signed: the line of Laplace noise."""
+    with np.errstate(all="ignore"):
+        off = prediction - Fraction(of.value)
+        off.remainder = off.remainder + VALUE_ERROR * abs(of.value)
+        slope = TaylorModel.constant(off.monomials, np.full_like(off.remainder, LINE_SLOPE))
+        slope.remainder = np.full_like(off.remainder, 1e-15)
+        return off * composed(spread, RECIPROCAL) * slope
 
 
 def _residual(of: Measurement, prediction: TaylorModel, spread: TaylorModel) -> TaylorModel:
@@ -137,7 +157,7 @@ def _laplace(law: NoiseDistribution, u: TaylorModel) -> TaylorModel:
     """Return the root of twice ``root(2) (root(u^2 + e^2) - e)``."""
     e = Fraction(LAPLACE_ROUNDING)
     size = composed(u * u + e * e, ROOT)
-    root_eight = TaylorModel.constant(u.monomials, np.full_like(u.remainder, math.sqrt(8.0)))
+    root_eight = TaylorModel.constant(u.monomials, np.full_like(u.remainder, LINE_SLOPE))
     root_eight.remainder = np.full_like(u.remainder, 1e-15)
     return u * composed(root_eight * composed(size + e, RECIPROCAL), ROOT)
 

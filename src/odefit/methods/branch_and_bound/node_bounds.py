@@ -10,6 +10,7 @@ Lower bounds of ``|R(d)|`` over all d in [-1, 1]^n, where ``R_i(d) = sum c[i, m]
    tangent plane (and its most negative curvature, if it is not convex); higher terms are bounded.
    Near an optimum this is exact to third order: boxes there need not shrink to nothing (the cluster
    effect; K. Du and R. B. Kearfott, The cluster problem in multivariate global optimization, 1994).
+3. Where terms have kinks, the sum of their supporting lines (:mod:`.line_bounds`).
 
 A half space ``y R <= |y| radius`` limits one direction if the weights cancel all others. This
 contracts boxes to the ellipsoid of all unknowns that fit well enough.
@@ -26,6 +27,7 @@ from odefit.common.arrays import Array, BoolArray
 from odefit.enclosure.arithmetic.rounding import UNIT_ROUNDOFF
 from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.residuals import Residuals
+from odefit.methods.branch_and_bound.line_bounds import bound_by_lines
 
 NEWTON_ITERATIONS = 12
 """Number of projected Newton iterations for a minimum over a box."""
@@ -87,6 +89,10 @@ class NodeBounder:
             if complete.any():
                 by_squares = self._by_sum_of_squares(c[complete], remainder[complete])
                 norm[complete] = np.fmax(norm[complete], by_squares)
+            if residuals.lines is not None:
+                steps = self._linear, self._weighted_sum, _projected_newton_step
+                by_lines = np.sqrt(np.maximum(bound_by_lines(residuals, *steps), 0.0))
+                norm = np.fmax(norm, by_lines * (1 - SUM_MARGIN))
             lower, upper = self._contracted(c, remainder, tolerance, discount, radius)
         empty = (lower > upper).any(axis=1)
         norm = np.where(empty, np.maximum(norm, radius), norm)
