@@ -89,9 +89,10 @@ def one_table(name: str, head: Sequence[str], records: Sequence[Record]) -> dict
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a cell is a number, or a text that begins with a number."""
+    """Return whether a cell is a number, or a text, perhaps in italics, that begins with one."""
     if isinstance(value, str):
-        return not value or value.lstrip("+-").partition(" ")[0].replace(".", "", 1).isdigit()
+        first = value.strip("*").lstrip("+-").partition(" ")[0]
+        return not value or first.replace(".", "", 1).isdigit()
     return isinstance(value, int | float) or hasattr(value, "dtype")
 
 

@@ -79,6 +79,7 @@ def _method(c: Configuration, seconds: float) -> Method:
             points=POINTS,
             tolerance=RELATIVE_GAP,
             absolute_gap=ABSOLUTE_GAP,
+            bounds="propose",  # of states that nothing bounds
             seconds=seconds,
             polish=False,
         )

@@ -132,5 +132,5 @@ def _problems_of_proving(scip: pd.DataFrame, own: pd.DataFrame) -> Iterator[list
         for runs in (own[branch & continuous], own[own["solver"] == OUTER]):
             part = runs[runs["problem"] == problem]
             row += ["yes" if one else "no" for one in part["certified"]][:1] or [""]
-            row += [f"{one:.1f}" for one in part["seconds"]][:1] or [""]
+            row += [f"{one:.1f}" for one in part["seconds"].dropna()][:1] or [""]
         yield row
