@@ -19,9 +19,9 @@ import numpy as np
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.outputs import outputs_of
 from odefit.assessment.profiles.coordinates import Coordinates
-from odefit.assessment.profiles.families import values_over_errors
+from odefit.assessment.profiles.families import NO_EFFECT
 from odefit.common.arrays import Array, BoolArray, IntArray
-from odefit.common.effects import column_norms
+from odefit.common.effects import RANK_TOLERANCE, column_norms
 from odefit.problem.condition import Condition
 from odefit.problem.variants.sizes import sizes_at
 from odefit.simulation import Evaluation, Failure, ForwardMap
@@ -214,7 +214,7 @@ class _Step:
     ) -> _Step:
         """Return the model at a point, where `uphill` is the gradient of the value to increase."""
         evaluation, vector, sd = point.evaluation, point.vector, math.sqrt(variance)
-        effects = values_over_errors(evaluation.jacobian, vector, sd)
+        effects = _values_over_errors(evaluation.jacobian, vector, sd)
         coordinates = Coordinates.of(forward.problem, vector, effects)
         factor = coordinates.derivative(vector)
         jacobian = evaluation.jacobian * factor
@@ -281,3 +281,16 @@ class _Step:
         move = held.copy()
         move[free] = (factor * p - q) / weight
         return move, factor
+
+
+def _values_over_errors(jacobian: Array, vector: Array, sd: float) -> Array:
+    """Return the values over their standard errors, shape (n,); zeros where these are unknown."""
+    scaled = jacobian * vector
+    norms = column_norms(scaled)
+    norms = np.where(norms > 0, norms, 1.0)
+    _, s, vt = np.linalg.svd(scaled / norms, full_matrices=False)
+    if not s.max(initial=0.0) > NO_EFFECT:
+        return np.zeros(len(vector))
+    s = np.maximum(s, RANK_TOLERANCE * s.max())
+    errors = np.sqrt(np.sum((vt / s[:, None]) ** 2, axis=0)) / norms
+    return np.asarray(1.0 / (errors * sd))

@@ -17,7 +17,7 @@ from scipy.optimize import least_squares
 from odefit.methods.local import trust_region
 from odefit.methods.local.quadratic_models import GaussNewtonModel, Region
 from odefit.methods.local.stopping import Minimum, Tolerances
-from odefit.methods.local.trust_region import minimise, promised_decrease
+from odefit.methods.local.trust_region import SecondOrderPart, minimise, promised_decrease
 
 Array = npt.NDArray[np.float64]
 
@@ -544,3 +544,21 @@ def test_slow_searches_end_only_if_their_model_promises_little(promised: float, 
     found = minimise(squares(rosenbrock), start, -wide, wide, tolerances)
     assert ("hardly" in found.message) == ends
     assert found.converged != ends
+
+
+def test_the_second_order_part_of_a_search_shortens_the_next_one_nearby() -> None:
+    def counted(shift: float, second: SecondOrderPart | None) -> int:
+        def residuals(x: Array) -> Array:
+            first, other = x
+            parts = [first - shift, other, 3 + first * other + first**2, 2 + other**2]
+            return np.array(parts)
+
+        free, tolerances = np.full(2, math.inf), Tolerances(cost=1e-10)
+        start = np.array([0.3, 0.3])
+        found = minimise(squares(residuals), start, -free, free, tolerances, second=second)
+        assert found.converged
+        return found.evaluations
+
+    second = SecondOrderPart(2)
+    counted(0.5, second)
+    assert counted(0.6, second) <= 0.6 * counted(0.6, None)

@@ -15,9 +15,9 @@ import numpy as np
 
 from odefit.assessment.profiles.coordinates import Coordinates
 from odefit.common.arrays import Array, BoolArray
-from odefit.common.effects import RANK_TOLERANCE, column_norms
+from odefit.common.effects import column_norms
 from odefit.methods.local.stopping import Tolerances
-from odefit.methods.local.trust_region import minimise, promised_decrease
+from odefit.methods.local.trust_region import SecondOrderPart, minimise, promised_decrease
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import EngineChoice
 
@@ -55,7 +55,7 @@ class Point:
     `slope` is the derivative of the lowest cost, `curvature` its second one in the Gauss-Newton
     model. `tangent` holds the derivatives of all unknowns by the coordinate, from the implicit
     function theorem with the Gauss-Newton matrix. `effects` holds the effects of a change of each
-    by a factor e, in standard deviations. `steps` counts the steps of the minimisation if
+    alone by a factor e, in standard deviations. `steps` counts the steps of the minimisation if
     evaluations do not measure its difficulty.
     """
 
@@ -162,10 +162,13 @@ class Common:
         self._sd = math.sqrt(unit)
         self._failure = ""
         self._slack = SLACK * unit
+        self._kinds = b""
+        self._second = SecondOrderPart(0)
 
     def _minimised(
         self,
         evaluate: Callable[[Array], Model | None],
+        coordinates: Coordinates,
         starts: Sequence[Array],
         lower: Array,
         upper: Array,
@@ -175,8 +178,12 @@ class Common:
     ) -> tuple[Model, Array] | str:
         """Return the minimum from the first start, or from a better one if the first is astray.
 
-        Where the start costs at most `beside`, no shorter step makes a refit converge.
+        Where the start costs at most `beside`, no shorter step makes a refit converge. Second
+        derivatives are those of the refits before in the same `coordinates`.
         """
+        kinds = coordinates.logarithm.tobytes() + coordinates.reciprocal.tobytes()
+        if kinds != self._kinds:
+            self._kinds, self._second = kinds, SecondOrderPart(len(lower))
         known: dict[bytes, Model | None] = {}
 
         def once(u: Array) -> Model | None:
@@ -197,7 +204,9 @@ class Common:
                 break
         step = self._first_step(starts, known[best.tobytes()])
         tolerances = self._tolerances(gain)
-        minimum = minimise(once, best, lower, upper, tolerances, first_step=step)
+        minimum = minimise(
+            once, best, lower, upper, tolerances, first_step=step, second=self._second
+        )
         self.minimisations += math.isfinite(gain)
         model = minimum.evaluation
         if not isinstance(model, Model):
@@ -240,21 +249,12 @@ class Common:
         )
 
     def _effects(self, model: Model) -> Array:
-        """Return the values over their standard errors, including unknowns at bounds."""
-        return values_over_errors(model.evaluation.jacobian, model.vector, self._sd)
+        """Return the effects of a change of each unknown alone by a factor e, shape (n,).
 
-
-def values_over_errors(jacobian: Array, vector: Array, sd: float) -> Array:
-    """Return the values over their standard errors, shape (n,); zeros where these are unknown."""
-    scaled = jacobian * vector
-    norms = column_norms(scaled)
-    norms = np.where(norms > 0, norms, 1.0)
-    _, s, vt = np.linalg.svd(scaled / norms, full_matrices=False)
-    if not s.max(initial=0.0) > NO_EFFECT:
-        return np.zeros(len(vector))
-    s = np.maximum(s, RANK_TOLERANCE * s.max())
-    errors = np.sqrt(np.sum((vt / s[:, None]) ** 2, axis=0)) / norms
-    return np.asarray(1.0 / (errors * sd))
+        The data may determine two unknowns together and neither alone. Logarithms suit both then,
+        although their standard errors are large.
+        """
+        return np.asarray(column_norms(model.evaluation.jacobian * model.vector) / self._sd)
 
 
 def unbound(x: Array, gradient: Array, low: Array, high: Array) -> BoolArray:

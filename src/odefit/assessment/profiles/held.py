@@ -146,7 +146,7 @@ class HeldUnknown(Common):
             return self._model(at, u, starts[-1], coordinates)
 
         parts = [u[others] for u in starts]
-        outcome = self._minimised(evaluate, parts, low, high, gain, sensible, beside)
+        outcome = self._minimised(evaluate, coordinates, parts, low, high, gain, sensible, beside)
         if isinstance(outcome, str):
             return outcome
         model, u = outcome

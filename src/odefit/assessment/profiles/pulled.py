@@ -133,6 +133,7 @@ class PulledQuantity(Common):
             pulled = self._pull * (points[-1].at - centre)
             minimum = self._minimised(
                 evaluate,
+                coordinates,
                 [u, still],
                 coordinates.lower,
                 coordinates.upper,

@@ -114,6 +114,7 @@ def minimise(
     sizes: Array | None = None,
     *,
     interior: Interior = Interior.NEVER,
+    second: SecondOrderPart | None = None,
 ) -> Minimum:
     """Minimise a cost within bounds, which may be infinite.
 
@@ -121,7 +122,8 @@ def minimise(
     True, the best point so far is returned. The first step has at most the length `first_step`, by
     default that of the start vector. Unknowns near zero are assumed to have at least the magnitudes
     `sizes`. `interior` says how long a search begins with steps through the interior of the bounds
-    (:mod:`odefit.methods.local.interior_steps`).
+    (:mod:`odefit.methods.local.interior_steps`). A search nearby may have left its `second`-order
+    part, which is then used from the first step on, and updated.
     """
     x = np.clip(start, lower, upper)
     current = usable(evaluate(x))
@@ -144,7 +146,8 @@ def minimise(
     scale = column_norms(current.jacobian)
     radius = 0.0
     steps = 0
-    second = SecondOrderPart(len(x))
+    known = second is not None
+    second = SecondOrderPart(len(x)) if second is None else second
     while True:
         if current.cost <= tolerances.floor:
             return end("the residuals are zero to rounding", converged=True)
@@ -172,7 +175,7 @@ def minimise(
             hessian = current.jacobian.T @ current.jacobian + second.matrix
             full = SecondOrderModel(gradient, hessian, region)
             curved = steps >= STRAIGHT_STEPS
-            by_second = second.in_use and (curved or tolerances.noisy)
+            by_second = second.in_use and (curved or tolerances.noisy or known)
             used = full if by_second else model
             d = used.step(radius)
             trial = within(x + d, lower, upper)
