@@ -12,7 +12,7 @@ from evidence.transcription.measures import DIGITS, proportions
 from evidence.transcription.plan import BRANCH, CONTINUOUS, OUTER, SCHEMES, STEPS
 
 PLAIN = ("SOLVED", "FOUND", "NEAR", "ALTERN", "SUCCESS")  # columns of all solvers
-PROVED = (*PLAIN, "CERTIFIED")
+PROVED = ("SOLVED", "FOUND", "CERTIFIED")  # of solvers that prove bounds
 FORMULATIONS = ("Baseline", "ExtraTol", "SoftCons")
 PAIRS = paper.pairs("SOLVER_FORMULATION")
 
@@ -34,10 +34,8 @@ def page_tables(runs: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
         found["proving"] = listed(("", "runs", *PROVED), rows)
         found["proving-problems"] = listed(
             (
-                *("problem", "SCIP: runs", "SOLVED", "FOUND", "ALTERN", "CERTIFIED"),
-                "branch and bound, five schemes: FOUND",
-                "CERTIFIED",
-                *("continuous time: CERTIFIED", "s", "outer approximation: CERTIFIED", "s"),
+                *("problem", "SCIP: FOUND", "CERTIFIED", "branch and bound: FOUND", "CERTIFIED"),
+                *("continuous time, s", "outer approximation, s"),
             ),
             _problems_of_proving(scip, own),
         )
@@ -54,16 +52,18 @@ def _text(value: float | None) -> str:
     return "" if value is None else f"{value:.{DIGITS}f}"
 
 
-def _published(name: str, figures: paper.Figures, runs: str, columns: int) -> list[str]:
-    """Return a row of the paper, in italics."""
+def _published(
+    name: str, figures: paper.Figures, runs: str, columns: Sequence[str] = PLAIN
+) -> list[str]:
+    """Return a row of the paper, in italics; it has no certificates."""
     by_name = dict(zip(paper.COLUMNS, figures, strict=True))
-    cells = [f"*{_text(by_name[column])}*" for column in PLAIN]
-    return [f"*{name}*", runs and f"*{runs}*", *cells, *[""] * (columns - len(cells))]
+    cells = [f"*{_text(by_name[c])}*" if c in by_name else "" for c in columns]
+    return [f"*{name}*", runs and f"*{runs}*", *cells]
 
 
 def _of_ipopt(runs: pd.DataFrame) -> Iterator[list[str]]:
     yield ["all", *_cells(runs, PLAIN)]
-    yield _published("the paper's Ipopt", paper.SOLVERS["Ipopt"], "660", len(PLAIN))
+    yield _published("the paper's Ipopt", paper.SOLVERS["Ipopt"], "660")
     for mesh in ("coarse", "fine"):
         part = runs[runs["mesh"] == mesh]
         if len(part):
@@ -90,20 +90,17 @@ def _problems_of_ipopt(runs: pd.DataFrame) -> list[list[str]]:
 
 
 def _of_scip(runs: pd.DataFrame) -> Iterator[list[str]]:
-    """Return rows by formulation and by scheme, and the paper's global solvers."""
+    """Return rows by formulation, and the paper's global solvers."""
     if not len(runs):
         return
     yield ["SCIP", *_cells(runs, PROVED)]
-    for column, names in (("formulation", FORMULATIONS), ("scheme", SCHEMES)):
-        for name in names:
-            part = runs[runs[column] == name]
-            if len(part):
-                yield [f"SCIP, {name}", *_cells(part, PROVED)]
+    for name in FORMULATIONS:
+        part = runs[runs["formulation"] == name]
+        if len(part):
+            yield [f"SCIP, {name}", *_cells(part, PROVED)]
     for solver in ("BARON", "Couenne"):
-        yield _published(f"the paper's {solver}", paper.SOLVERS[solver], "660", len(PROVED))
-        for formulation in FORMULATIONS:
-            if (figures := PAIRS.get((solver, formulation))) is not None:
-                yield _published(f"{solver}, {formulation}", figures, "", len(PROVED))
+        yield _published(f"the paper's {solver}", paper.SOLVERS[solver], "660", PROVED)
+        yield _published(f"{solver}, Baseline", PAIRS[solver, "Baseline"], "", PROVED)
 
 
 def _of_own_methods(runs: pd.DataFrame) -> Iterator[list[str]]:
@@ -119,18 +116,14 @@ def _of_own_methods(runs: pd.DataFrame) -> Iterator[list[str]]:
 
 
 def _problems_of_proving(scip: pd.DataFrame, own: pd.DataFrame) -> Iterator[list[str]]:
+    """Return a row for each problem; seconds are those of runs that were certified."""
     branch, continuous = own["solver"] == BRANCH, own["scheme"] == CONTINUOUS
     for problem in STEPS:
         row = [problem]
-        for runs, names in (
-            (scip, ("SOLVED", "FOUND", "ALTERN", "CERTIFIED")),
-            (own[branch & ~continuous], ("FOUND", "CERTIFIED")),
-        ):
+        for runs in (scip, own[branch & ~continuous]):
             part = runs[runs["problem"] == problem]
-            cells = _cells(part, names) if len(part) else ["", *[""] * len(names)]
-            row += cells if runs is scip else cells[1:]
+            row += _cells(part, ("FOUND", "CERTIFIED"))[1:] if len(part) else ["", ""]
         for runs in (own[branch & continuous], own[own["solver"] == OUTER]):
-            part = runs[runs["problem"] == problem]
-            row += ["yes" if one else "no" for one in part["certified"]][:1] or [""]
-            row += [f"{one:.1f}" for one in part["seconds"].dropna()][:1] or [""]
+            proved = runs[(runs["problem"] == problem) & runs["certified"]]
+            row += [f"{one:.1f}" for one in proved["seconds"]][:1] or ["-"]
         yield row
