@@ -68,6 +68,11 @@ def test_the_bounds_are_the_same_wherever_nodes_are_evaluated(
     assert searched(Broken()) == here
 
 
+def test_two_workers_have_equal_shares_of_every_batch_that_is_shared() -> None:
+    nodes = (1, 256, 257, 512, 513, 1025, 8 * 256)
+    assert [node_evaluator.number_of_chunks(n) for n in nodes] == [1, 1, 2, 2, 4, 6, 8]
+
+
 class Counting(ThreadPoolExecutor):
     """Counts what it is given."""
 

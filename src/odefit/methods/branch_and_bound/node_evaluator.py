@@ -99,6 +99,15 @@ def evaluate_nodes(
     return NodeEvaluation(bounds, np.where(known, objective, np.inf), spent.spent)
 
 
+def number_of_chunks(nodes: int) -> int:
+    """Return the number of chunks of a batch, even if there are several: two workers end together.
+
+    It does not depend on the number of workers, and so the answer does not.
+    """
+    needed = -(-nodes // CHUNK_SIZE)
+    return needed if needed < 2 else 2 * -(-needed // 2)
+
+
 class NodeEvaluator:
     """Evaluates the nodes of a batch chunk by chunk, in this process or by workers.
 
@@ -128,7 +137,7 @@ class NodeEvaluator:
     ) -> Iterator[NodeEvaluation]:
         """Yield evaluations of chunks of boxes with these corners, shape (B, n), until a `stop`."""
         how = compiled, level
-        count = -(-len(lower) // CHUNK_SIZE)
+        count = number_of_chunks(len(lower))
         chunks = list(zip(np.array_split(lower, count), np.array_split(upper, count), strict=True))
         if compiled and not self._compiled:
             first = self._compiling(*chunks.pop(0), radius, stop, level)
