@@ -22,6 +22,7 @@ from odefit.common.arrays import Array
 from odefit.fitting.fit_stages import FitState
 from odefit.fitting.one_hill import with_hills
 from odefit.fitting.optimum_search import HOPEFUL, OptimumSearch, closeness
+from odefit.fitting.other_beginnings import other_beginnings, other_motions
 from odefit.fitting.other_hills import along_flat_unknowns, candidates
 from odefit.fitting.solutions import DISTANCE, MAX_SOLUTIONS
 from odefit.methods.estimate import Estimate, Start, Status
@@ -217,7 +218,8 @@ def other_optima(
     """Return optima besides the answer whose deviance is within the limit.
 
     Places that follow from the answer and promise to fit come first, whatever the search has cost,
-    so that they depend on the answer alone. Places where a flat unknown may differ follow; then
+    so that they depend on the answer alone. Other initial values of motions at other speeds, and
+    places where a flat unknown may differ, follow; then
     ends of the search, and other such places, until their share of the evaluations is used up. Each
     optimum has the index of its start; starts at places have further indices. `known` are optima
     that are kept, after an answer that they led to. Differences of unknowns that the data do not
@@ -255,6 +257,12 @@ def other_optima(
         last = k + 1 >= len(better) and (place in better or place.speed < 1.0)
         if last and _preferred(answer, optima) is not None:
             return optima  # faster motions take longer, and follow from the new answer
+    moved = [(s.vector, speeds[s.index]) for s in search.optima if s.index in speeds]
+    for vector, speed in other_motions(forward, best.vector, moved):
+        for place in other_beginnings(forward, vector, search.control):
+            speeds[number := next(numbers)] = speed
+            if not search.from_place(place, number):
+                return OtherOptima(search.optima, speeds, True)
     flat = along_flat_unknowns(forward.problem, best.vector, answer.evaluation.information)
     for place in flat:
         if not search.from_place(place, next(numbers)):

@@ -108,6 +108,24 @@ def other_speeds(
     return places
 
 
+def nearest_aliases(forward: ForwardMap, vector: Array) -> list[tuple[Array, float]]:
+    """Return the unknowns of an oscillation at its nearest aliases, and their speeds.
+
+    Aliases agree at equally spaced measurements; initial values are those of the motion itself.
+    """
+    powers = speed_powers(forward, vector) if _autonomous(forward.problem) else None
+    turn = None if powers is None else _turn(forward.problem, powers)
+    if powers is None or turn is None:
+        return []
+    slowest, fastest = _speeds_within(forward.problem, vector, powers)
+    speeds = (1.0 - turn, turn - 1.0, 1.0 + turn)
+    return [
+        (vector * speed**powers.unknowns, speed)
+        for speed in speeds
+        if max(slowest, 0.0) < speed < min(fastest, LENGTHS)
+    ]
+
+
 class Beginning(Enum):
     """The values from which a motion at another speed begins."""
 

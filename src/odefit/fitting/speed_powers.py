@@ -104,12 +104,15 @@ def speed_powers(forward: ForwardMap, vector: Array) -> Powers | None:
 
 
 def _period(times: Array, values: Array, slopes: Array) -> float:
-    """Return the mean distance of the times at which values rise through zero, or NaN."""
+    """Return the last distance of the times at which values rise through zero, or NaN.
+
+    The first ones may belong to the way to a cycle.
+    """
     from scipy.interpolate import CubicHermiteSpline
 
     roots = CubicHermiteSpline(times, values, slopes).roots(extrapolate=False)
     rising = roots[np.interp(roots, times, slopes) > 0]
-    return float(np.mean(np.diff(rising))) if len(rising) > 1 else math.nan
+    return float(rising[-1] - rising[-2]) if len(rising) > 1 else math.nan
 
 
 def _repeats(times: Array, states: Array, period: float) -> bool:
