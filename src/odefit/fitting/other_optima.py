@@ -218,12 +218,12 @@ def other_optima(
     """Return optima besides the answer whose deviance is within the limit.
 
     Places that follow from the answer and promise to fit come first, whatever the search has cost,
-    so that they depend on the answer alone. Other initial values of motions at other speeds, and
-    places where a flat unknown may differ, follow; then
-    ends of the search, and other such places, until their share of the evaluations is used up. Each
-    optimum has the index of its start; starts at places have further indices. `known` are optima
-    that are kept, after an answer that they led to. Differences of unknowns that the data do not
-    determine are ignored. An optimum better than the answer is included.
+    so that they depend on the answer alone. Other initial values of motions at other speeds follow,
+    and places where a flat unknown may differ. Then come ends of the search, and other such places,
+    until their share of the evaluations is used up. Each optimum has the index of its start; starts
+    at places have further indices. `known` are optima that are kept, after an answer that they led
+    to. Differences of unknowns that the data do not determine are ignored. An optimum better than
+    the answer is included.
     """
     forward, best = answer.forward, answer.start
     deviance = Deviance.of(forward, best.vector, answer.evaluation)
