@@ -202,7 +202,7 @@ class Common:
                 best, lowest = inside, cost
             if lowest <= sensible:
                 break
-        step = self._first_step(starts, known[best.tobytes()])
+        step = self._first_step(starts, known.get(best.tobytes()))
         tolerances = self._tolerances(gain)
         minimum = minimise(
             once, best, lower, upper, tolerances, first_step=step, second=self._second
