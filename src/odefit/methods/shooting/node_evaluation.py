@@ -92,7 +92,7 @@ def typical_sizes(
     """
     middle = np.array([abs(float(r.at(np.array(0.5)))) for r in ranges(shooting.problem)])
     for k, unknown in enumerate(shooting.problem.unknowns):
-        if unknown.kind == "initial":
+        if unknown.kind == "initial" and unknown.name in shooting.names:
             middle[k] = max(middle[k], shooting.sizes[shooting.names.index(unknown.name)])
     sizes = np.maximum(np.abs(coordinates), part * np.maximum(middle, np.abs(first)))
     sizes[sizes == 0.0] = 1.0
