@@ -41,7 +41,7 @@ FAR = 10.0  # factor around the truth within which starts lie
 SPEEDS = (0.3, 12.0)  # other speeds of the motion from which every second start begins
 STEPS = 8  # values held between two optima
 HOPEFUL = 30.0  # largest deviance after a short search from which a start continues
-STILL = 0.005  # decrease of chi-square by a simplex that shows that an end is no optimum
+STILL = 5e-4  # decrease of chi-square by a simplex that shows that an end is no optimum
 BANDS = ("observable", "state")  # kinds of quantities with confidence bands
 SIMPLEX = 600  # evaluations of a simplex
 EDGE = 0.3  # length of its first edges in standard errors, which are at most 1
@@ -167,33 +167,39 @@ class _Search:
         """
         for _ in range(ROUNDS):
             end = min(end, self.local(end[1], 400, tight=True), key=lambda one: one[0])
-            further = self._by_simplex(end[1])
+            further = self._by_simplexes(end[1])
             if further[0] > end[0] - STILL:
                 return min(end, further, key=lambda one: one[0])
             end = further
         return None
 
-    def _by_simplex(self, first: Array) -> tuple[float, Array]:
-        """Return chi-square and unknowns at the end of a search by J. A. Nelder and R. Mead.
+    def _by_simplexes(self, first: Array) -> tuple[float, Array]:
+        """Return chi-square and unknowns at the lower end of two simplexes.
 
-        Its coordinates are the singular directions of the residuals, in standard errors. In
-        logarithms of the unknowns a simplex stops in narrow, bent valleys.
+        One has logarithms of the unknowns as its coordinates, and stops in narrow, bent valleys.
+        The other has the singular directions of the residuals, in standard errors.
         """
+        inwards = np.where(first > 0.5 * (self.lower + self.upper), -0.05, 0.05)
         columns = [
             (self.residuals(first + step) - self.residuals(first - step)) / (2 * DIFFERENCE)
             for step in DIFFERENCE * np.eye(len(first))
         ]
         _, s, directions = np.linalg.svd(np.column_stack(columns), full_matrices=False)
         errors = directions.T / np.maximum(s, 1.0)
+        ends = (self._by_simplex(first, edges) for edges in (EDGE * errors, np.diag(inwards)))
+        return min(ends, key=lambda end: end[0])
+
+    def _by_simplex(self, first: Array, edges: Array) -> tuple[float, Array]:
+        """Return the end of a search by J. A. Nelder and R. Mead, whose first edges are columns."""
 
         def inside(moved: Array) -> Array:
-            return np.asarray(np.clip(first + errors @ moved, self.lower, self.upper))
+            return np.asarray(np.clip(first + edges @ moved, self.lower, self.upper))
 
         def chi_square(moved: Array) -> float:
             return float(np.sum(self.residuals(inside(moved)) ** 2))
 
         begin = np.zeros(len(first))
-        simplex = np.vstack([begin, EDGE * np.eye(len(first))])
+        simplex = np.vstack([begin, np.eye(len(first))])
         options: Any = {"initial_simplex": simplex, "maxfev": SIMPLEX, "adaptive": True}
         ended = minimize(chi_square, begin, method="Nelder-Mead", options=options)
         return float(ended.fun), inside(ended.x)
