@@ -163,7 +163,7 @@ class _Search:
     def finished(self, end: tuple[float, Array]) -> tuple[float, Array] | None:
         """Return the optimum that an end leads to; None if it still decreases along a ridge.
 
-        Differences are too coarse for narrow ridges; a simplex needs none there.
+        Searches by differences stop on narrow ridges, which a simplex may follow.
         """
         for _ in range(ROUNDS):
             end = min(end, self.local(end[1], 400, tight=True), key=lambda one: one[0])

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from odefit.common.arrays import Array
-from odefit.fitting.other_speeds import nearest_aliases
+from odefit.fitting.other_speeds import nearest_aliases, unknown_beginnings
 from odefit.fitting.places import Candidate
 from odefit.methods.running.control import Control
 from odefit.methods.starts import sample
@@ -40,11 +40,8 @@ the seed of a fit, so that the places depend on the answer alone."""
 def some_beginnings_known(problem: Problem) -> bool:
     """Return whether some initial values are unknown, and others are given, in a condition."""
     states = problem.model.states
-    unknown = [
-        sum(isinstance(b, int) and not isinstance(b, bool) for b in c.initial.values())
-        for c in problem.conditions
-    ]
-    return any(0 < count < len(states) for count in unknown)
+    counts = [len(unknown_beginnings(c, states)) for c in problem.conditions]
+    return any(0 < count < len(states) for count in counts)
 
 
 def other_motions(

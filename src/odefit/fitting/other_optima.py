@@ -258,11 +258,19 @@ def other_optima(
         if last and _preferred(answer, optima) is not None:
             return optima  # faster motions take longer, and follow from the new answer
     moved = [(s.vector, speeds[s.index]) for s in search.optima if s.index in speeds]
-    for vector, speed in other_motions(forward, best.vector, moved):
-        for place in other_beginnings(forward, vector, search.control):
-            speeds[number := next(numbers)] = speed
-            if not search.from_place(place, number):
-                return OtherOptima(search.optima, speeds, True)
+    try:
+        with interruptible(control):
+            drawn = [
+                (place, speed)
+                for vector, speed in other_motions(forward, best.vector, moved)
+                for place in other_beginnings(forward, vector, search.control)
+            ]
+    except CutOffError:
+        return OtherOptima(search.optima, speeds, True)
+    for place, speed in drawn:
+        speeds[number := next(numbers)] = speed
+        if not search.from_place(place, number):
+            return OtherOptima(search.optima, speeds, True)
     flat = along_flat_unknowns(forward.problem, best.vector, answer.evaluation.information)
     for place in flat:
         if not search.from_place(place, next(numbers)):

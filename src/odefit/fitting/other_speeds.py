@@ -126,6 +126,15 @@ def nearest_aliases(forward: ForwardMap, vector: Array) -> list[tuple[Array, flo
     ]
 
 
+def unknown_beginnings(condition: Condition, states: Sequence[str]) -> dict[int, int]:
+    """Return the states whose initial values are unknown, by the numbers of the unknowns."""
+    return {
+        bound: place
+        for place, name in enumerate(states)
+        if isinstance(bound := condition.initial.get(name), int) and not isinstance(bound, bool)
+    }
+
+
 class Beginning(Enum):
     """The values from which a motion at another speed begins."""
 
@@ -250,11 +259,7 @@ def _evaluations(
     problem, phased = forward.problem, beginning is not Beginning.SAME
     long: list[tuple[Condition, IntArray, Trajectory, dict[int, int]]] = []
     for condition in problem.conditions:
-        initial = {
-            bound: place
-            for place, name in enumerate(forward.field.states)
-            if isinstance(bound := condition.initial[name], int) and not isinstance(bound, bool)
-        }
+        initial = unknown_beginnings(condition, forward.field.states)
         if phased and len(initial) < len(forward.field.states):
             return
         since = condition.times - condition.t0
