@@ -53,6 +53,7 @@ def cascade(size: int) -> odefit.Problem:
         {f"k{i + 1}": wide for i in range(size)},
         dict.fromkeys(states, 0.0),
         noise={state: {"sd": NOISE} for state in states},
+        t0=0.0,
     )
 
 
