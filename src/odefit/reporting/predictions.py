@@ -88,7 +88,7 @@ def band_source(
     if isinstance(by, Bootstrap | Posterior):
         if by.keys != result.problem.keys:
             raise InputError("the samples are of a problem with other unknowns")
-        samples = by.vectors
+        samples = by.sampled() if isinstance(by, Posterior) else by.vectors
         return SampledBands(forward, vector, samples)
     if by not in KINDS:
         raise InputError(

@@ -394,11 +394,12 @@ def _region(
             vectors = result.bootstrap(samples, seed=seed, time_limit=time_limit, jobs=jobs).vectors
         else:
             draws = max(samples, 200)
-            posterior = result.sample(draws, 2, seed=seed, time_limit=time_limit, jobs=jobs)
-            vectors = posterior.vectors
+            sample = result.sample(draws, 2, seed=seed, time_limit=time_limit, jobs=jobs)
+            vectors = sample.sampled()
     else:
         region = Region.GIVEN
-        source = getattr(over, "vectors", over)
+        sampled = getattr(over, "sampled", None)  # of a posterior, which may have no samples
+        source = getattr(over, "vectors", over) if sampled is None else sampled()
         try:
             vectors = np.atleast_2d(np.asarray(source, dtype=float))
         except (TypeError, ValueError):

@@ -123,3 +123,16 @@ def test_the_gradient_of_a_stiff_problem_with_many_unknowns_is_that_of_the_densi
     for i, step in enumerate(1e-3 * np.eye(len(at))):
         difference = (density(at + step)[0] - density(at - step)[0]) / 2e-3
         assert gradient[i] == pytest.approx(difference, rel=1e-3, abs=1e-4)
+
+
+def test_the_centre_is_the_largest_density_although_the_estimate_is_at_a_bound() -> None:
+    """Its precision there would vanish, and the coordinates would be useless for a sampler."""
+    problem = line(noise={"x": {"sd": 0.3}}).with_parameters(b={"lower": 0.55, "upper": 9.0})
+    forward, vector = ForwardMap(problem), np.array([0.55, 0.9])
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    density = LogPosterior(forward, vector, evaluation)
+    value, slope = density(np.zeros(2))
+    assert np.linalg.norm(slope) < 0.1
+    for point in np.random.default_rng(1).standard_normal((20, 2)):
+        assert density(point)[0] < value

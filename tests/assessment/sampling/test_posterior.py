@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
+import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,15 @@ import pytest
 
 import odefit
 from odefit import InputError, Problem, SingleShooting, Status
-from odefit.assessment.sampling.posterior import Posterior, sample_posterior
+from odefit.assessment.sampling.chains import CalledOff, Chain, begun, called_off, leave
+from odefit.assessment.sampling.posterior import (
+    Posterior,
+    _posterior,
+    _together,
+    sample_posterior,
+)
 from odefit.common.arrays import Array
+from odefit.methods.running.control import Control
 from tests.assessment.lines import least_squares, line
 from tests.methods.checkpoints import execute, records
 
@@ -127,3 +136,91 @@ def test_without_residuals_there_is_no_noise_by_which_to_sample(values: list[flo
     known = Problem(odefit.Model(ode={"x": "b"}), data, *given, noise={"x": {"sd": 0.1}})
     found = sample_posterior(known, fitted(known), 10, 1, 10, seed=1, jobs=1)
     assert found.chains.shape == (1, 10, 2)
+
+
+def drawing(count: int, warm_up: int, samples: int) -> Posterior:
+    """Return the posterior of a line that a limit has ended, with some draws of each chain."""
+    problem, n = line(), 2
+    made = {
+        k: Chain(np.ones((samples, n)), 0, np.arange(2.0 * warm_up).reshape(-1, n))
+        for k in range(count)
+    }
+    return _posterior(problem, made, 50, 2, Control(deadline=0.0), 0.0)
+
+
+def test_a_posterior_that_is_stopped_in_the_warm_up_returns_its_draws_without_intervals() -> None:
+    found = drawing(2, 7, 0)
+    assert found.warm_up
+    assert found.status is Status.TIME_LIMIT
+    assert found.chains.shape == (2, 7, 2)
+    assert "7 draws from the warm-up, which are not a sample of the posterior" in found.message
+    table = found.table()
+    assert table["mean"].to_list() == [6.0, 7.0]
+    assert table[["sd", "ci_low", "ci_high", "ess", "r_hat"]].isna().all(axis=None)
+    with pytest.raises(InputError, match="no sample of the posterior: stopped by the time limit"):
+        found.sampled()
+
+
+def test_a_posterior_that_is_stopped_at_once_says_that_there_is_nothing() -> None:
+    found = drawing(1, 0, 0)
+    assert found.chains.size == 0
+    assert "nothing has been drawn yet" in found.message
+    assert found.table().isna().all(axis=None)
+    with pytest.raises(InputError, match="nothing has been drawn yet"):
+        odefit.fit(line(), SingleShooting(), jobs=1).predict([1.0], by=found)
+
+
+def test_samples_come_before_the_warm_up_of_other_chains() -> None:
+    found = drawing(1, 7, 5)
+    assert not found.warm_up
+    assert found.sampled().shape == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kept"),
+    [((50, 48, 2), (2, 48)), ((50, 3), (1, 50)), ((4, 4), (2, 4)), ((0,), (0, 0))],
+)
+def test_chains_of_unequal_lengths_lose_as_few_samples_as_possible(
+    lengths: tuple[int, ...], kept: tuple[int, int]
+) -> None:
+    chains = [np.arange(2.0 * length).reshape(-1, 2) for length in lengths]
+    together = _together(chains, 2)
+    assert together.shape == (*kept, 2)
+    if kept[0]:
+        assert (together[:, -1, 1] == [2.0 * k - 1 for k in lengths if k >= kept[1]]).all()
+
+
+@pytest.mark.slow
+def test_a_limit_in_the_warm_up_returns_draws_at_once() -> None:
+    problem = line()
+    vector = fitted(problem)
+    sample_posterior(problem, vector, 5, 1, 5, jobs=1)
+    found = sample_posterior(problem, vector, 100, 1, 10**6, time_limit=1.5, jobs=1)
+    assert found.warm_up
+    assert found.chains.shape[1] > 0
+    assert found.seconds < 3.5
+
+
+def test_chains_in_other_processes_leave_what_they_have_when_they_are_called_off(
+    tmp_path: Path,
+) -> None:
+    chain = Chain(np.ones((3, 2)), 1, np.zeros((4, 2)))
+
+    def make() -> None:
+        with begun(tmp_path, 7):
+            stop = CalledOff(tmp_path)
+            while not stop.is_set():
+                time.sleep(0.01)
+            leave(tmp_path, 7, chain)
+
+    other = threading.Thread(target=make)
+    other.start()
+    while not list(tmp_path.iterdir()):
+        time.sleep(0.01)
+    left = called_off(tmp_path)
+    other.join()
+    assert list(left) == [7]
+    assert left[7].divergences == 1
+    assert np.array_equal(left[7].samples, chain.samples)
+    assert np.array_equal(left[7].warm_up, chain.warm_up)
+    assert called_off(tmp_path) == {}  # none is running

@@ -15,15 +15,23 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odefit.assessment.intervals.deviance import Deviance
-from odefit.assessment.sampling.log_posterior import LogPosterior
+from odefit.assessment.sampling.chains import (
+    CalledOff,
+    Chain,
+    ChainOrder,
+    begun,
+    called_off,
+    leave,
+    run_chain,
+)
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, counted
 from odefit.common.option_checks import check_level, check_time_limit
@@ -42,11 +50,8 @@ from odefit.methods.running.dispatch import WorkerLateError, WorkerLostError, di
 from odefit.methods.running.start_checkpoint import natural, numbers, opened
 from odefit.methods.running.worker import Work
 from odefit.methods.running.workers import Workers
-from odefit.problem.inputs.issues import LARGEST
 from odefit.problem.problem import Problem
-from odefit.simulation import Failure, ForwardMap
-from odefit.simulation.engines.cut_off import cut_off
-from odefit.simulation.engines.engine_choice import UNDECIDED
+from odefit.simulation import ForwardMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,8 +63,11 @@ B. Carpenter, P.-C. Bürkner, Bayesian Analysis 16, 2021)."""
 MIN_EFFECTIVE = 400
 """Effective sample size below which quantiles are unreliable (the same authors)."""
 
-POLL_SECONDS = 0.2
-"""Seconds between two checks of whether a running chain must end."""
+LONG_SECONDS = 30.0  # time left above which worker processes, which load for seconds, begin at once
+
+LEAST_GRADIENTS = 3  # gradients of a draw, at least
+
+DIAGNOSED = 4  # smallest number of samples in a chain from which its mixing can be judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +88,9 @@ class Posterior:
         The seed with which it can be repeated.
     seconds
         The wall time.
+    warm_up
+        True if the work ended before the first sample. `chains` then has the draws that tuned the
+        sampler, which are no sample of the posterior: they have no intervals.
     """
 
     keys: tuple[str, ...]
@@ -89,11 +100,24 @@ class Posterior:
     message: str
     seed: int
     seconds: float
+    warm_up: bool = False
 
     @property
     def vectors(self) -> Array:
         """The samples of all chains, shape (samples, n)."""
         return self.chains.reshape(-1, len(self.keys))
+
+    def sampled(self) -> Array:
+        """Return the samples of all chains, shape (samples, n).
+
+        Raises
+        ------
+        InputError
+            The work ended before the first sample.
+        """
+        if self.warm_up or not self.chains.size:
+            raise InputError(f"there is no sample of the posterior: {self.message}")
+        return self.vectors
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """Return a summary indexed by key.
@@ -101,6 +125,7 @@ class Posterior:
         Its columns are ``mean``, ``sd``, ``ci_low`` and ``ci_high`` (the credible interval of equal
         tails), ``ess`` and ``r_hat``. The effective sample size is the smaller of bulk and tails.
         Where the potential scale reduction ``r_hat`` is above 1.01, the chains have not mixed.
+        Draws of the warm-up have a mean alone.
 
         Parameters
         ----------
@@ -110,12 +135,17 @@ class Posterior:
         import pandas as pd
 
         check_level(level)
-        low, high = np.quantile(self.vectors, [0.5 - level / 2, 0.5 + level / 2], axis=0)
-        ess, r_hat = diagnostics(self.chains)
+        sd, low, high, ess, r_hat = np.full((5, len(self.keys)), np.nan)
+        mean = self.vectors.mean(axis=0) if self.chains.size else sd
+        if not self.warm_up and len(self.vectors) > 1:
+            sd = self.vectors.std(axis=0, ddof=1)
+            low, high = np.quantile(self.vectors, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+        if not self.warm_up and self.chains.shape[1] >= DIAGNOSED:
+            ess, r_hat = diagnostics(self.chains)
         return pd.DataFrame(
             {
-                "mean": self.vectors.mean(axis=0),
-                "sd": self.vectors.std(axis=0, ddof=1),
+                "mean": mean,
+                "sd": sd,
                 "ci_low": low,
                 "ci_high": high,
                 "ess": ess,
@@ -144,7 +174,10 @@ class Posterior:
 
 
 def diagnostics(chains: Array) -> tuple[Array, Array]:
-    """Return effective sample sizes and potential scale reductions of chains (chains, draws, n)."""
+    """Return effective sample sizes and potential scale reductions of chains (chains, draws, n).
+
+    The scale reduction of a single chain is unknown.
+    """
     import arviz
 
     ess: Callable[..., Any] = arviz.ess
@@ -156,7 +189,8 @@ def diagnostics(chains: Array) -> tuple[Array, Array]:
         bulk, tails = (float(ess(draws, method=m)) for m in ("bulk", "tail"))
         return min(bulk, tails)
 
-    return each(size), each(arviz.rhat)
+    one = chains.shape[0] < 2
+    return each(size), np.full(chains.shape[2], np.nan) if one else each(arviz.rhat)
 
 
 def sample_posterior(
@@ -200,19 +234,29 @@ def sample_posterior(
     stored = opened(control, "chains of a posterior", problem, options)
     finished = {} if stored is None else _stored_chains(stored, range(chains), draws, len(vector))
     left = [number for number in range(chains) if number not in finished]
-    with running(control), Workers(control) as workers, stored or nullcontext():
-        work = Work(partial(_unchanged, problem), partial(_run_remotely, begin, draws, tune, seed))
+    with (
+        running(control),
+        Workers(control) as workers,
+        stored or nullcontext(),
+        TemporaryDirectory(prefix="odefit-chains-") as place,
+    ):
+        folder = Path(place)
+        work = Work(partial(_unchanged, problem), partial(_run_remotely, folder))
 
-        def here(number: int) -> tuple[Array, int]:
+        def order(number: int) -> ChainOrder:
+            return ChainOrder(number, draws, tune, seed, begin[number % len(begin)])
+
+        def here(number: int) -> Chain:
             rounds = math.ceil((chains - number) / max(workers.number, 1))
             limited = control.with_share(1 / rounds)  # the others have their share of the time
-            return run_chain(
-                problem, begin[number % len(begin)], draws, tune, seed, number, limited
-            )
+            return run_chain(problem, order(number), limited)
 
-        def remote(number: int) -> tuple[Work, tuple[int, RemoteControl]]:
-            return work, (number, control.for_workers())
+        def remote(number: int) -> tuple[Work, tuple[ChainOrder, RemoteControl]]:
+            return work, (order(number), control.for_workers())
 
+        long = control.seconds_left > LONG_SECONDS
+        if long and len(left) > 1 and workers.number > 1 and executor is None:
+            workers.count(_seconds(problem, vector, draws + tune))
         late = control.is_late
         every = dispatched(left, remote, here, workers, control, largest=1, late=late)
         for position, outcome in every:
@@ -222,23 +266,26 @@ def sample_posterior(
                 continue
             if outcome["error"] is not None:
                 raise outcome["error"]
-            samples, divergences = finished[number] = outcome["value"]
-            if stored is not None and len(samples) == draws:
-                stored.put(str(number), [samples.tolist(), int(divergences)])
+            chain = finished[number] = outcome["value"]
+            if stored is not None and len(chain.samples) == draws:
+                stored.put(str(number), [chain.samples.tolist(), chain.divergences])
             _tell(progress, len(finished))
+        if control.interrupted.is_set():
+            finished = called_off(folder) | finished
     return _posterior(problem, finished, draws, chains, control, began)
 
 
 def _stored_chains(
     checkpoint: Checkpoint, chain_numbers: Iterable[int], draws: int, n: int
-) -> dict[int, tuple[Array, int]]:
+) -> dict[int, Chain]:
     """Return the finished chains in a checkpoint; damaged ones count as not done."""
     finished = {}
     for number in chain_numbers:
         try:
             rows, divergences = checkpoint.records[str(number)]
             if len(rows) == draws:
-                finished[number] = np.array([numbers(row, n) for row in rows]), natural(divergences)
+                samples = np.array([numbers(row, n) for row in rows])
+                finished[number] = Chain(samples, natural(divergences), np.zeros((0, n)))
         except (KeyError, TypeError, ValueError):
             continue
     return finished
@@ -249,129 +296,72 @@ def _tell(progress: Callable[[Progress], None] | None, done: int) -> None:
         progress(Progress(done, 0, math.nan, 0, "sampling the posterior, chains"))
 
 
+def _seconds(problem: Problem, vector: Array, draws: int) -> float:
+    """Return roughly how long a chain takes at least, so that workers begin with the first one."""
+    forward = ForwardMap(problem)
+    forward.gradient(vector)  # compiles the model
+    began = time.perf_counter()
+    forward.gradient(vector)
+    return (time.perf_counter() - began) * draws * LEAST_GRADIENTS
+
+
 def _unchanged(problem: Problem) -> Problem:
     """Return the problem that was sent to a worker process."""
     return problem
 
 
-def _run_remotely(
-    begin: Array,
-    draws: int,
-    tune: int,
-    seed: int,
-    problem: Problem,
-    task: tuple[int, RemoteControl],
-) -> tuple[Array, int]:
-    """Run a chain in a worker process."""
-    number, chain_control = task
+def _run_remotely(folder: Path, problem: Problem, task: tuple[ChainOrder, RemoteControl]) -> Chain:
+    """Run a chain in a worker process, and leave what it has in `folder` if it is called off."""
+    order, chain_control = task
     with chain_control.running() as control:
-        return run_chain(problem, begin[number % len(begin)], draws, tune, seed, number, control)
-
-
-def run_chain(
-    problem: Problem,
-    vector: Array,
-    draws: int,
-    tune: int,
-    seed: int,
-    number: int,
-    control: Control,
-) -> tuple[Array, int]:
-    """Return the samples of one chain, shape (draws, n), and the number of divergences.
-
-    Fewer samples are returned if the control stops the chain early.
-    """
-    import nutpie
-    from nutpie.compiled_pyfunc import from_pyfunc
-
-    forward = ForwardMap(problem)
-    evaluation = forward.evaluate(vector, UNDECIDED)
-    if isinstance(evaluation, Failure) and cut_off().reached:
-        return np.zeros((0, len(vector))), 0
-    if isinstance(evaluation, Failure):
-        raise InputError(f"a posterior needs a model that can be integrated: {evaluation}")
-    if not Deviance.of(forward, vector, evaluation).variance > LARGEST**-2:
-        raise InputError(
-            "the residuals leave no noise to be estimated, since the model reproduces the data or "
-            "has as many unknowns as measurements; give the noise in [noise] to sample it anyway"
-        )
-    density = LogPosterior(forward, vector, evaluation)
-    n = len(vector)
-    first = np.random.default_rng([seed, number])
-
-    def start(_: int) -> Array:
-        for shrink in range(20):
-            point = np.asarray(first.standard_normal(n) * 0.7**shrink)
-            if math.isfinite(density(point)[0]):
-                return point
-        return np.zeros(n)
-
-    def expand(coordinates: Array, **_: object) -> dict[str, Array]:
-        return {"x": density.natural(np.asarray(coordinates))}
-
-    model = from_pyfunc(
-        n,
-        lambda: density,
-        lambda *_: expand,
-        [np.dtype(float)],
-        [(n,)],
-        ["x"],
-        make_initial_point_fn=start,
-    )
-    sampler = nutpie.sample(
-        model,
-        draws=draws,
-        tune=tune,
-        chains=1,
-        cores=1,
-        seed=seed * 1000 + number,
-        progress_bar=False,
-        save_warmup=False,
-        blocking=False,
-    )
-    while True:
-        try:
-            return _samples(sampler.wait(timeout=POLL_SECONDS), n)
-        except TimeoutError:
-            if control.should_stop():
-                return _samples(sampler.abort(), n)
-
-
-def _samples(trace: Any, n: int) -> tuple[Array, int]:
-    """Return samples, shape (draws, n), and the number of divergences of a chain's trace."""
-    if not hasattr(trace, "posterior") or "x" not in trace.posterior:
-        return np.zeros((0, n)), 0
-    samples = np.asarray(trace.posterior["x"])[0]
-    return samples, int(np.asarray(trace.sample_stats["diverging"]).sum())
+        with begun(folder, order.number):
+            control = replace(control, interrupted=CalledOff(folder))
+            chain = run_chain(problem, order, control)
+            if control.interrupted.is_set():
+                leave(folder, order.number, chain)
+        return chain
 
 
 def _posterior(
     problem: Problem,
-    samples: dict[int, tuple[Array, int]],
+    made: dict[int, Chain],
     draws: int,
     chains: int,
     control: Control,
     began: float,
 ) -> Posterior:
-    n = len(problem.unknowns)
-    usable = [samples[k][0] for k in sorted(samples) if len(samples[k][0]) > 1]
-    length = min((len(c) for c in usable), default=0)
-    every = np.array([c[-length:] for c in usable]).reshape(len(usable), length, n)
-    divergences = sum(d for _, d in samples.values())
-    message = f"{counted(every.shape[0], 'chain')} of {counted(length, 'sample')}"
-    whole = len(usable) == chains and length == draws
+    """Return what all chains have drawn: their samples, or their warm-up without any."""
+    every = _together([made[k].samples for k in sorted(made)], len(problem.unknowns))
+    warm_up = not every.size
+    if warm_up:
+        every = _together([made[k].warm_up for k in sorted(made)], len(problem.unknowns))
+    number, length = every.shape[:2]
+    divergences = sum(chain.divergences for chain in made.values())
+    message = f"{counted(number, 'chain')} of {counted(length, 'sample')}"
     status = Status.CONVERGED
-    if not whole:
+    if warm_up or number < chains or length < draws:
         status = control.early if control.interrupted.is_set() else Status.TIME_LIMIT
-        amount = f"{counted(chains, 'chain')} of {draws}"
-        message += f"; stopped by {control.cause or Cause.TIME_LIMIT} before {amount}"
-    if length >= 4:
+        cause, amount = control.cause or Cause.TIME_LIMIT, f"{counted(chains, 'chain')} of {draws}"
+        if warm_up:
+            amount = f"{counted(number, 'chain')} of {counted(length, 'draw')}"
+            amount += " from the warm-up, which are not a sample of the posterior"
+            message = f"stopped by {cause} before the first sample: "
+            message += amount if every.size else "nothing has been drawn yet"
+            message += "; give it more time"
+        else:
+            message += f"; stopped by {cause} before {amount}"
+            lost = sum(len(chain.samples) for chain in made.values()) - every.shape[0] * length
+            if lost:
+                message += f"; {counted(lost, 'sample')} are left out, as chains have equal lengths"
+    if length >= DIAGNOSED and not warm_up:
         ess, r_hat = diagnostics(every)
         bad = [k for k, r in zip(problem.keys, r_hat, strict=True) if not r <= MAX_R_HAT]
         few = float(np.min(ess))
         if bad or few < MIN_EFFECTIVE:
             status = Status.NOT_CONVERGED if status is Status.CONVERGED else status
-            if bad:
+            if number < 2:
+                message += "; one chain cannot show whether it has mixed"
+            elif bad:
                 message += f"; the chains have not mixed (R-hat above {MAX_R_HAT} for "
                 message += f"{', '.join(bad)})"
             message += f"; the effective sample size is {few:.0f}: take more draws"
@@ -388,4 +378,17 @@ def _posterior(
         message,
         control.seed,
         time.perf_counter() - began,
+        warm_up,
     )
+
+
+def _together(chains: Sequence[Array], n: int) -> Array:
+    """Return chains of equal length, shape (chains, draws, n), with as many draws as can be had.
+
+    These are the last draws of the chains that are long enough.
+    """
+    lengths = sorted((len(chain) for chain in chains), reverse=True)
+    totals = [(k + 1) * length for k, length in enumerate(lengths)]
+    length = lengths[int(np.argmax(totals))] if totals else 0
+    long_enough = [chain[len(chain) - length :] for chain in chains if len(chain) >= length > 0]
+    return np.array(long_enough).reshape(len(long_enough), length, n)
