@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from odefit import Experiment, Model, Problem, SingleShooting, Status
+from odefit.assessment.continuation import FEW, LEAST, Continuation, between
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Trouble
 from odefit.common.arrays import Array
 from odefit.fitting.fit_notices import _uncertain_solutions
 from odefit.fitting.fit_stages import FitState, Wishes
-from odefit.fitting.one_hill import _between, _Walker, reaching, with_hills
+from odefit.fitting.one_hill import reaching, with_hills
 from odefit.fitting.solutions import solution
 from odefit.methods.estimate import Completeness
 from odefit.methods.polish import Answer, answer
@@ -53,6 +54,19 @@ def bent() -> tuple[ForwardMap, Array, Array]:
     return ForwardMap(problem), np.array([0.5, 0.2, 5.8]), np.array([0.5, 5.8, 0.2])
 
 
+def circle() -> tuple[ForwardMap, Array, Array]:
+    """The data determine the sum of the squares of a and b alone, and k."""
+    signed, positive = {"lower": -3.0, "upper": 3.0}, {"lower": 0.1, "upper": 3.0}
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "(a^2 + b^2)*x"}),
+        {"t": TIMES, "y": np.exp(-0.5 * TIMES)},
+        {"a": signed, "b": signed, "k": positive},
+        {"x": 1.0},
+        noise={"y": {"sd": 0.1}},
+    )
+    return ForwardMap(problem), np.array([0.6, 0.8, 0.5]), np.array([-0.8, -0.6, 0.5])
+
+
 def turns() -> tuple[ForwardMap, Array, Array]:
     """x = cos(w t) at whole numbers, where w and 2 pi - w fit alike."""
     times = np.arange(12.0)
@@ -73,41 +87,45 @@ def test_refits_lead_along_a_ridge_whichever_end_is_first() -> None:
     middle = 0.5 * (one + other)
     assert forward.cost(middle) > highest  # the straight way in natural units leads over a valley
     for first, last in ((one, other), (other, one)):
-        walker = _Walker(forward, Control(jobs=1), 0)
-        assert walker._leads(first, last, highest)
-        assert walker._leads(first, last, highest, extrapolated=True)
-        assert walker.joins(first, last, highest)
+        refits = Continuation(forward, Control(jobs=1), 0)
+        for extrapolated in (False, True):
+            places = refits._refits(first, last, highest, extrapolated)
+            assert places
+            costs = [forward.cost(x) for _, x in places]
+            assert [cost for cost, _ in places] == pytest.approx(costs)
+            assert max(costs) <= highest
+        assert refits.way(first, last, highest) is not None
 
 
 def test_a_bent_ridge_needs_refits() -> None:
     forward, one, other = bent()
     highest = forward.cost(one) + 1.92
-    walker = _Walker(forward, Control(jobs=1), 0)
-    assert not walker._straight(one, other, highest)
-    assert walker.joins(one, other, highest)
-    spent = _Walker(forward, Control(jobs=1), 0)
+    refits = Continuation(forward, Control(jobs=1), 0)
+    assert not refits._straight(one, other, highest)
+    assert refits.way(one, other, highest)
+    spent = Continuation(forward, Control(jobs=1), 0)
     spent._left = 0.0
-    assert not spent.joins(one, other, highest)
+    assert spent.way(one, other, highest) is None
 
 
 def test_turns_of_an_oscillation_are_apart() -> None:
     forward, one, other = turns()
     highest = forward.cost(one) + 1.92
-    walker = _Walker(forward, Control(jobs=1), 0)
-    assert not walker.joins(one, other, highest)
-    assert walker.rise(one, other) > 1e3 * 3.84
+    refits = Continuation(forward, Control(jobs=1), 0)
+    assert refits.way(one, other, highest) is None
+    assert refits.rise(one, other) > 1e3 * 3.84
 
 
 def test_the_path_is_geometric_for_positive_unknowns() -> None:
     forward, one, other = product()
-    assert _between(forward.problem, one, other, 0.5) == pytest.approx(np.sqrt(one * other))
+    assert between(forward.problem, one, other, 0.5) == pytest.approx(np.sqrt(one * other))
     signed = Problem(
         Model(ode={"x": "-k*x"}),
         {"t": TIMES, "x": np.exp(-TIMES)},
         {"k": {"lower": -3.0, "upper": 3.0}},
         {"x": 1.0},
     )
-    assert _between(signed, np.array([1.0]), np.array([2.0]), 0.5)[0] == 1.5
+    assert between(signed, np.array([1.0]), np.array([2.0]), 0.5)[0] == 1.5
 
 
 def test_intervals_reach_the_other_values_of_the_hill_and_say_so() -> None:
@@ -170,6 +188,33 @@ def test_solutions_that_fit_are_counted_by_hill(make: Make, hills: int) -> None:
         assert counted.uncertainty is state.uncertainty
 
 
+def test_a_ridge_that_turns_back_in_every_unknown_is_followed() -> None:
+    forward, one, other = circle()
+    refits = Continuation(forward, Control(jobs=1), 10_000)
+    cost = forward.cost(one)
+    ridge = refits.ridges(one, cost + 0.1)
+    places = np.array([x for _, x in ridge])
+    assert np.hypot(*places[:, :2].T) == pytest.approx(1.0, abs=1e-3)
+    turns = np.sort(np.arctan2(places[:, 1], places[:, 0]))
+    assert np.diff(turns).max() < 0.7
+    assert turns[0] + 2 * np.pi - turns[-1] < 0.7
+    few = Continuation(forward, Control(jobs=1), 0)
+    assert 10 < len(few.ridges(one, cost + 0.1)) < len(ridge)
+    assert few._left >= 0.5 * LEAST - 2 * FEW
+    # Refits that hold one unknown do not lead to the other side.
+    alone = Continuation(forward, Control(jobs=1), 0)
+    assert alone.way(one, other, cost + 0.1) is None
+    state, _ = two_ends(circle)
+    best = state.solutions[0]
+    counted = with_hills(replace(state, equal=(best, replace(best, vector=other)), near=()))
+    assert (len(counted.equal), counted.unsure) == (1, 0)
+
+
+def test_determined_unknowns_have_no_ridge() -> None:
+    forward, one, _ = turns()
+    assert Continuation(forward, Control(jobs=1), 0).ridges(one, forward.cost(one) + 0.1) == []
+
+
 def test_ends_of_one_ridge_are_one_solution_although_the_equations_distinguish_them() -> None:
     """A count by the equations is of copies of the answer, not of places of its hill."""
     state, other = two_ends(product)
@@ -198,13 +243,12 @@ def test_solutions_that_differ_in_separate_experiments_are_not_compared() -> Non
     state = replace(state, near=(other, replace(other, vector=ends[2])))
     pairs = []
 
-    def joins(walker: _Walker, first: Array, last: Array, highest: float) -> bool:
+    def way(refits: Continuation, first: Array, last: Array, highest: float) -> None:
         pairs.append((first.tolist(), last.tolist()))
-        return False
 
     with (
-        patch.object(_Walker, "joins", joins),
-        patch.object(_Walker, "rise", return_value=0.0),
+        patch.object(Continuation, "way", way),
+        patch.object(Continuation, "rise", return_value=0.0),
     ):
         assert len(with_hills(state).near) == 2
     best = one.vector.tolist()
