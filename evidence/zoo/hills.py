@@ -112,6 +112,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                 "false converged": converged and not worse <= ALIKE,
                 "at the lowest": worse <= ALIKE,
                 "converged beside a limit": converged and bool(own.get("limited")),
+                "listed": own.get("solutions", 0),
                 "several told": own.get("solutions", 0) > 1,
                 "worse by": worse,
                 "processor s": own.get("processor", r.seconds),
@@ -121,9 +122,10 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     if not rows:
         return {}
     fits = pd.DataFrame(rows)
+    fits["other lists"] = _differing(fits)
     counted = ("right", "false converged", "at the lowest", "converged beside a limit")
     aggregates: dict[str, Any] = {"fits": ("right", "size")}
-    aggregates |= {name: (name, "sum") for name in (*counted, "several told")}
+    aggregates |= {name: (name, "sum") for name in (*counted, "several told", "other lists")}
     aggregates |= {
         "median s": ("processor s", "median"),
         "most s": ("processor s", "max"),
@@ -136,3 +138,12 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     ]
     wrong = fits["false converged"] | fits["converged beside a limit"]
     return {"hills": pd.concat(both, ignore_index=True), "wrong": fits[wrong]}
+
+
+def _differing(fits: pd.DataFrame) -> pd.Series[bool]:
+    """Return which fit is the first of a data set whose converged fits list different numbers."""
+    sets = ["limit s", "problem", "data set"]
+    converged = fits[fits["status"] == "converged"]
+    numbers = converged.groupby(sets)["listed"].transform("nunique")
+    first = ~converged.duplicated(sets)
+    return (first & (numbers > 1)).reindex(fits.index, fill_value=False)

@@ -75,6 +75,7 @@ def test_lost_paths_are_reported_where_a_solution_is_missing() -> None:
 def test_solutions_that_coincide_are_the_reason_where_one_is_missing() -> None:
     assert "solutions coincide there" in said(replace(TWO, found=1, real=1, coincide=True))
     assert "coincide" not in said(replace(TWO, coincide=True))
+    assert "3 of them real and different" in said(Completeness(6, 6, real=3, coincide=True))
 
 
 def test_more_solutions_than_expected_are_no_contradiction() -> None:

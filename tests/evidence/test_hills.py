@@ -57,3 +57,28 @@ def test_a_lower_optimum_of_any_seed_makes_converged_false() -> None:
     assert (counts["fits"], counts["right"], counts["false converged"]) == (3, 2, 1)
     assert counts["converged beside a limit"] == 1
     assert found["wrong"]["seed"].tolist() == [0, 1]
+    assert counts["other lists"] == 0
+
+
+def test_data_sets_whose_seeds_list_other_solutions_are_counted() -> None:
+    """Fits that have not converged do not count."""
+    chosen = tasks(["membrane", "two-basins"], 2, ("fit",), 10, [60.0], 3)
+    told = {"processor": 0.5, "message": "", "measure": 4.0, "limited": False}
+    listed = {("membrane", 1): (2, 3, 2), ("two-basins", 0): (2, 2, 7)}
+    records = [
+        Record(
+            t["key"],
+            t,
+            "done",
+            told
+            | {
+                "solutions": listed.get((t["problem"], t["number"]), (1, 1, 1))[t["seed"]],
+                "status": "time limit" if t["problem"] == "two-basins" else "converged",
+            },
+            "",
+            1.0,
+        )
+        for t in chosen
+    ]
+    table = tables(records)["hills"].set_index("problem")["other lists"]
+    assert table.to_dict() == {"membrane": 1, "two-basins": 0, "all": 1}

@@ -10,12 +10,17 @@ import numpy as np
 import pytest
 
 import odefit
+from evidence.zoo.hills import data_set
 from evidence.zoo.jak_stat import cascade
 from odefit import Experiment, Model, Problem, Result, SingleShooting
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
-from odefit.fitting.solutions import MAX_SOLUTIONS, distinct_solutions
+from odefit.fitting.solutions import MAX_SOLUTIONS, ambiguity, distinct_solutions
+from odefit.methods.estimate import Completeness
 from odefit.methods.polish import Answer, answer
 from odefit.methods.running.control import Control
+from odefit.problem import problem_from_mapping
+from odefit.reporting.notices import notice_sentence
+from odefit.result_data import Solution
 from odefit.result_data.notices import NoticeKind
 
 TIMES = np.linspace(0.2, 6.0, 14)
@@ -129,3 +134,48 @@ def test_both_hills_of_a_signalling_cascade_are_found_from_any_seed(seed: int) -
     slow, fast = sorted(s.parameters["p2"] for s in result.fitting)
     assert slow == pytest.approx(0.35, rel=0.05)
     assert fast == pytest.approx(1000.0, rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 4])
+def test_solutions_that_merge_are_listed_once_whatever_the_seed(number: int) -> None:
+    """Two rates merge in the best fit, so that errors of the answer make two solutions of one."""
+    problem = problem_from_mapping(data_set("three-steps", number).mapping)
+    listed = []
+    for seed in range(3):
+        result = odefit.fit(problem, seed=seed, jobs=1)
+        complete = result.assessment.complete
+        assert complete is not None
+        assert (complete.found, complete.possible, complete.real) == (6, 6, 3)
+        assert "3 of them real and different" in complete.sentence
+        listed.append(sorted(s.vector.round(3).tolist() for s in result.fitting))
+    assert len(listed[0]) == 3
+    assert listed[1:] == [pytest.approx(np.array(listed[0]), abs=2e-3)] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_places_of_a_ridge_that_turns_back_are_one_solution(seed: int) -> None:
+    """Two masses of which one is seen: the other's initial value is not determined."""
+    problem = problem_from_mapping(data_set("coupled-masses", 7).mapping)
+    result = odefit.fit(problem, seed=seed, jobs=1)
+    assert not result.ambiguous
+    assert len(result.fitting) == 1
+
+
+@pytest.mark.parametrize(("complete", "every"), [(Completeness(2, 2), True), (None, False)])
+def test_solutions_that_may_be_missing_are_announced(
+    complete: Completeness | None, every: bool
+) -> None:
+    times = np.linspace(0.0, 4.0, 9)
+    model = Model(ode={"x": "-a*x", "z": "-b*z"}, observables={"y": "x + z"})
+    problem = Problem(
+        model, {"t": times, "y": np.exp(-times)}, {"a": {}, "b": {}}, {"x": 1.0, "z": 1.0}
+    )
+    one, other = (
+        Solution(np.array(v), {"a": v[0], "b": v[1]}, {}, 1.0, None, 1) for v in ([1, 2], [2, 1])
+    )
+    for equal, near in (((one, other), ()), ((one,), (other,))):
+        (notice,) = ambiguity(problem, equal, near, complete)
+        missing = "There may be others, which this search has not found"
+        assert (missing in notice_sentence(notice)) == (not every or bool(near))

@@ -31,6 +31,7 @@ def assess_completeness(c: Completeness | None, inside: int | None) -> Completen
     else:
         sentence = f"The equations admit {others} with the same outputs, of which {c.found} "
         sentence += f"{'was' if c.found == 1 else 'were'} found, {c.real} of them real"
+        sentence += " and different" if c.coincide and c.found >= possible else ""
         if inside is not None and inside < c.real:
             sentence += f" and {inside} within the bounds"
     if c.coincide and c.found < possible:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -167,32 +167,42 @@ def indistinguishable_solutions(
         return None, tuple(solutions)
     best = solutions[0]
     tolerance = CostTolerance.of(forward)
+    every = problem.keys, counted.possible, counted.found
     groups = counted.groups or (
-        GroupOfOutputs((), problem.keys, counted.possible, counted.found, len(counted.real)),
+        GroupOfOutputs((), *every, len(counted.real), len(counted.nearly_real)),
     )
     equal: list[Solution] = []
     outside: list[dict[str, float]] = []
     within: dict[str, int] = {}
     numbers = np.ones(3, dtype=object)  # possible, found and real solutions, over all groups
-    rows = iter(counted.real)
+    rows, nearly = iter(counted.real), iter(counted.nearly_real)
+    sizes, coincide = expected_sizes(problem), False
     for group in groups:
         here = Counter[str]()
-        for other in itertools.islice(rows, group.real):
+        distinct, ends = [vector], group.found
+        exact = itertools.islice(rows, group.real)
+        merging = itertools.islice(nearly, group.nearly_real)
+        for other, real in _labelled(exact, merging):
+            if any(close(other, known, SOLUTION_DISTANCE, sizes) for known in distinct):
+                # They have merged, but for the errors of the answer. Paths may lead there twice.
+                coincide, ends = True, min(ends, group.possible)
+                continue
             end = _with_the_outputs(answer, other, tolerance)
             if end is None:
-                here["lost"] += 1  # the motion after the first event distinguishes it
-            elif np.all((other >= problem.lower) & (other <= problem.upper)):
+                here["lost"] += real  # the motion after the first event distinguishes it
+                continue
+            distinct.append(other)
+            if np.all((other >= problem.lower) & (other <= problem.upper)):
                 here["equal"] += 1
                 equal.append(end)
             else:
                 here["outside"] += 1
                 values = dict(zip(problem.keys, map(float, other), strict=True))
                 outside.append({key: values[key] for key in group.keys})
-        lost, real = here["lost"], 1 + here["equal"] + here["outside"]
-        numbers *= [group.possible - lost, group.found - lost, real]
+        lost, real_ones = here["lost"], 1 + here["equal"] + here["outside"]
+        numbers *= [group.possible - lost, ends - lost, real_ones]
         within[", ".join(group.names)] = 1 + here["equal"]
     rest = []
-    sizes = expected_sizes(problem)
     for s in solutions[1:]:
         same = [
             k for k, e in enumerate(equal) if close(s.vector, e.vector, SOLUTION_DISTANCE, sizes)
@@ -205,10 +215,17 @@ def indistinguishable_solutions(
         int(numbers[0]),
         int(numbers[1]),
         real=int(numbers[2]),
+        coincide=coincide,
         outside=tuple(outside),
         groups=within if counted.groups else {},
     )
     return count, (best, *equal, *rest)[:MAX_SOLUTIONS]
+
+
+def _labelled(real: Iterable[Array], nearly: Iterable[Array]) -> Iterator[tuple[Array, bool]]:
+    """Yield solutions with whether they are real, the real ones first."""
+    yield from ((vector, True) for vector in real)
+    yield from ((vector, False) for vector in nearly)
 
 
 def _with_the_outputs(answer: Answer, vector: Array, tolerance: CostTolerance) -> Solution | None:
@@ -265,11 +282,15 @@ def ambiguity(
     groups = _alternatives(problem, several)
     if complete is not None and not near:
         groups = {name: n for name, n in complete.groups.items() if n > 1} or groups
-    count = {"count": float(math.prod(groups.values())) if groups else float(len(several))}
+    counted = complete is not None and complete.known and complete.found >= complete.possible
+    numbers = {
+        "count": float(math.prod(groups.values()) if groups else len(several)),
+        "all": float(counted and not near),
+    }
     by_group = {name: float(n) for name, n in groups.items()}
     if not near:
-        return [Notice(NoticeKind.EQUAL_SOLUTIONS, count, names, groups=by_group)]
-    numbers = count | {"equal": float(len(equal))}
+        return [Notice(NoticeKind.EQUAL_SOLUTIONS, numbers, names, groups=by_group)]
+    numbers["equal"] = float(len(equal))
     return [Notice(NoticeKind.NEAR_SOLUTIONS, numbers, names, groups=by_group)]
 
 

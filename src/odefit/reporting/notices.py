@@ -131,7 +131,7 @@ def _equal_solutions(notice: Notice) -> str:
     return (
         f"{notice.numbers['count']:.0f} different solutions fit equally well{_product(notice)}; "
         f"they differ in {', '.join(notice.names)}. The estimates shown are those of one of them; "
-        f"intervals, profiles and bands are over all{_listed(notice)}"
+        f"intervals, profiles and bands are over all{_listed(notice)}{_others(notice)}"
     )
 
 
@@ -162,8 +162,14 @@ def _near_solutions(notice: Notice) -> str:
         f"{notice.numbers['count']:.0f} different solutions fit the data within their noise"
         f"{_product(notice)}; they differ in {', '.join(notice.names)}. The estimates shown are "
         "those of the best; intervals, profiles and bands are over all of them"
-        f"{_listed(notice)}"
+        f"{_listed(notice)}{_others(notice)}"
     )
+
+
+def _others(notice: Notice) -> str:
+    """Return that solutions may be missing, unless the equations tell their number."""
+    missing = notice.numbers.get("all") == 0.0  # results of before do not tell
+    return ". There may be others, which this search has not found" if missing else ""
 
 
 def _solutions_cut(notice: Notice) -> str:

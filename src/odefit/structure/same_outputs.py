@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from odefit.common.arrays import Array, ComplexArray
+from odefit.common.arrays import Array, BoolArray, ComplexArray
 from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import (
     Group,
@@ -39,6 +39,10 @@ from odefit.structure.solutions.storage import stored_indistinguishable
 REAL_TOLERANCE = 1e-6
 """Relative imaginary part up to which a solution counts as real."""
 
+NEARLY_REAL = 1e-2
+"""Relative imaginary part up to which a solution is nearly real. Where solutions merge, a small
+error of the answer makes two real ones of them or two complex ones."""
+
 PER_RIGHT_HAND_SIDE = 1e4
 """Approximate number of operations for differentiating a right-hand side by an unknown."""
 
@@ -55,16 +59,18 @@ class SameOutputs:
     """The values of the unknowns that no measurement can distinguish from given ones.
 
     `possible` is their number and `found` the number of those found, including the given one and
-    complex ones; `real` are the other real ones, shape (m, n).
+    complex ones. `real` are the other real ones, shape (m, n), and `nearly_real` the real parts of
+    those that are nearly so, which may fit as well.
 
     If experiments share no unknowns, each may take any of its values independently of the others.
-    The numbers are the products of those of the `groups`. `real` has the values that differ in one
-    group alone, in the order of the groups.
+    The numbers are the products of those of the `groups`. `real` and `nearly_real` have the values
+    that differ in one group alone, in the order of the groups.
     """
 
     possible: int
     found: int
     real: Array
+    nearly_real: Array
     groups: tuple[GroupOfOutputs, ...] = ()
 
 
@@ -77,6 +83,7 @@ class GroupOfOutputs:
     possible: int
     found: int
     real: int
+    nearly_real: int
 
 
 def same_outputs(
@@ -99,7 +106,7 @@ def same_outputs(
     if parts:
         return _by_groups(problem, parts, vector, work, search_work, seed=seed, stop=stop)
     if _unique_by_steps(problem, vector, work, seed, stop):
-        return SameOutputs(1, 1, np.empty((0, len(vector))))
+        return _alone(1, vector)
     system = _system(problem, work)
     square = None if system is None else _square(system, work, seed)
     if system is None or square is None:
@@ -154,19 +161,31 @@ def _by_groups(
             return None
         by_group |= zip(members, some, strict=True)
     groups: list[GroupOfOutputs] = []
-    rows: list[Array] = []
     for number, part in enumerate(parts):
         one = by_group[number]
         keys = tuple(problem.keys[place] for place in part.unshared)
-        groups.append(GroupOfOutputs(part.names, keys, one.possible, one.found, len(one.real)))
-        for other in one.real:
-            row = vector.copy()
+        numbers = one.possible, one.found, len(one.real), len(one.nearly_real)
+        groups.append(GroupOfOutputs(part.names, keys, *numbers))
+
+    def rows(kind: Callable[[SameOutputs], Array]) -> Array:
+        """Return solutions of one kind with the values of the answer in all other groups."""
+        numbered = enumerate(parts)
+        of_parts = [(part, other) for k, part in numbered for other in kind(by_group[k])]
+        whole = np.tile(vector, (len(of_parts), 1))
+        for row, (part, other) in zip(whole, of_parts, strict=True):
             row[part.places] = other
-            rows.append(row)
-    real = np.array(rows) if rows else np.empty((0, len(vector)))
+        return whole
+
     possible = math.prod(group.possible for group in groups)
     total = math.prod(group.found for group in groups)
-    return SameOutputs(possible, total, real, tuple(groups))
+    every = rows(lambda one: one.real), rows(lambda one: one.nearly_real)
+    return SameOutputs(possible, total, *every, tuple(groups))
+
+
+def _alone(possible: int, vector: Array) -> SameOutputs:
+    """Return an answer of which no other solutions are known."""
+    none = np.empty((0, len(vector)))
+    return SameOutputs(possible, 1, none, none)
 
 
 def _unique_by_steps(
@@ -261,7 +280,7 @@ def _same_outputs(
             return None
         total, known, late = counted
         if known is None:
-            return [SameOutputs(total, 1, np.empty((0, len(a.vector)))) for a in answers]
+            return [_alone(total, a.vector) for a in answers]
         return _at_answers(square, answers, total, known, seed, late)
     except (NoTaylorSeriesError, UnfinishedError):
         return None
@@ -357,11 +376,17 @@ def _real(one: _Answer, total: int, unknowns: ComplexArray, at: ComplexArray) ->
     # Units differ between unknowns: small means small compared with its other values.
     largest = np.maximum(np.abs(unknowns).max(axis=0, initial=0.0), np.abs(at))
     size_of = np.abs(unknowns) + 1e-9 * largest
-    real = unknowns[(np.abs(unknowns.imag) <= REAL_TOLERANCE * size_of).all(axis=1)].real
-    vectors = np.tile(one.vector, (len(real), 1))
-    for i, column in _columns(one):
-        vectors[:, i] = real[:, column]
-    return SameOutputs(total, 1 + len(unknowns), vectors)
+    imaginary = (np.abs(unknowns.imag) / np.maximum(size_of, 1e-300)).max(axis=1, initial=0.0)
+
+    def vectors(chosen: BoolArray) -> Array:
+        rows = np.tile(one.vector, (int(chosen.sum()), 1))
+        for i, column in _columns(one):
+            rows[:, i] = unknowns[chosen, column].real
+        return rows
+
+    real = imaginary <= REAL_TOLERANCE
+    nearly = ~real & (imaginary <= NEARLY_REAL)
+    return SameOutputs(total, 1 + len(unknowns), vectors(real), vectors(nearly))
 
 
 def operations(system: DifferentiatedSystem) -> float:
