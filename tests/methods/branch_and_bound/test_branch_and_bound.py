@@ -15,8 +15,10 @@ import pytest
 import odefit
 from odefit import BranchAndBound, Model, Problem, fit, library
 from odefit.common.errors import InputError
+from odefit.methods.branch_and_bound import local_minima
 from odefit.methods.branch_and_bound.measure import variation
 from odefit.methods.estimate import Status
+from odefit.methods.local.stopping import Minimum
 from odefit.methods.running.control import Control, Progress
 from odefit.simulation.engines.cut_off import CountedSeconds
 from tests.methods import problems
@@ -415,9 +417,8 @@ def test_without_enclosed_residuals_there_is_no_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The answer of the local search is kept."""
-    for module in ("search", "local_minima"):
-        where = f"odefit.methods.branch_and_bound.{module}.objective_at"
-        monkeypatch.setattr(where, lambda enclosure, vector: np.inf)
+    where = "odefit.methods.branch_and_bound.local_minima.upper_bounds"
+    monkeypatch.setattr(where, lambda residuals: np.full(residuals.c.shape[2], np.inf))
     estimate = BranchAndBound(starts=2).solve(one(), Control(1))
     assert estimate.status is Status.FAILED
     assert estimate.certificate is None
@@ -428,11 +429,32 @@ def test_without_enclosed_residuals_there_is_no_bound(
 def test_an_enclosed_objective_is_kept_if_the_search_from_it_is_cut_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    where = "odefit.methods.branch_and_bound.search.local_minimum"
-    monkeypatch.setattr(where, lambda _, point, *__: (point, np.inf))
+    where = "odefit.methods.branch_and_bound.local_minima.minimise"
+    nothing = Minimum(np.zeros(1), None, converged=False, message="cut off", evaluations=1)
+    monkeypatch.setattr(where, lambda *_: nothing)
     estimate = BranchAndBound(starts=2).solve(one(), Control(1))
     assert estimate.certificate is not None
     assert np.isfinite(estimate.certificate.upper)
+
+
+def test_a_search_goes_to_the_optimum_before_anything_is_enclosed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From a given start as well: to enclose a point takes as long as hundreds of integrations."""
+    points: list[float] = []
+    around = local_minima.around
+
+    def noted(enclosure: Any, vector: Any, *bounds: Any) -> Any:
+        points.append(float(vector[0]))
+        return around(enclosure, vector, *bounds)
+
+    monkeypatch.setattr(local_minima, "around", noted)
+    methods = BranchAndBound(), BranchAndBound(start=(2.9,))
+    estimates = [method.solve(one(), Control(1)) for method in methods]
+    assert len(points) <= 4
+    assert points == pytest.approx([points[0]] * len(points), rel=1e-6)
+    least = [estimate.certificate.upper for estimate in estimates if estimate.certificate]
+    assert least == pytest.approx([least[0]] * 2, rel=1e-9)
 
 
 def test_second_interrupts_and_failures_lose_nothing() -> None:
@@ -457,8 +479,7 @@ def test_a_local_answer_that_cannot_be_enclosed_is_an_upper_bound_that_is_report
     assert expected is not None
     assert "local solver" not in expected.sentence
     module = "odefit.methods.branch_and_bound.search"
-    for name in ("objective_at", "late_objective_at"):
-        monkeypatch.setattr(f"{module}.{name}", lambda *_: np.inf)
+    monkeypatch.setattr(f"{module}.late_objective_at", lambda *_: np.inf)
     monkeypatch.setattr(f"{module}.local_minimum", lambda _, point, *__: (point, np.inf))
     result = fit(bounded(), method, seed=1)
     bounds = result.assessment.bounds

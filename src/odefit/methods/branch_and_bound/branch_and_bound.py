@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from odefit.common.arrays import Array
 from odefit.common.errors import InputError
 from odefit.common.option_checks import number, whole
 from odefit.discretisation.discretisation import Discretisation
@@ -209,9 +210,12 @@ class BranchAndBound(Method):
 
     def _local_search(self, bounded: BoundedProblem) -> LocalAnswer:
         """Return the best local answer that can be found quickly."""
-        if self.start is not None:
-            return LocalAnswer(np.array(self.start), None, None, None)
         control = bounded.local_control(LOCAL_SHARE)
+        if self.start is not None:
+            begin = np.array(self.start)
+            if self.scheme is None:
+                begin = _descended(bounded, begin, control)
+            return LocalAnswer(begin, None, None, None)
         if self.scheme is None:
             local = MultiStart(SingleShooting(engine=self.engine), starts=self.starts)
             best = local.solve(bounded.problem, control).best
@@ -228,6 +232,15 @@ class BranchAndBound(Method):
                 agreement = measure_agreement(forward, d, answer)
         feasible = answer if answer is not None and answer.success else None
         return LocalAnswer(vector, start, agreement, feasible)
+
+
+def _descended(bounded: BoundedProblem, vector: Array, control: Control) -> Array:
+    """Return the end of a local search from these values, shape (n,), on the true trajectories.
+
+    An integration takes a hundredth of the time in which a point is enclosed.
+    """
+    end = SingleShooting().run(bounded.forward, 0, vector, control, interior=False)
+    return end.vector if end.status is Status.CONVERGED else vector
 
 
 def _certificate(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from odefit.common.arrays import Array
 from odefit.enclosure.arithmetic.rounding import ROUNDING_MARGIN
+from odefit.enclosure.residuals import Residuals
 from odefit.methods.branch_and_bound.node_evaluator import ResidualEnclosure
 from odefit.methods.local.stopping import Tolerances
 from odefit.methods.local.trust_region import minimise
@@ -29,11 +29,15 @@ TOLERANCES = Tolerances(cost=1e-10, step=1e-10, evaluations=100, patience=40)
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The enclosed residuals, shape (R,), and their Jacobian, (R, n), around one point."""
+    """The enclosed residuals, shape (R,), and their Jacobian, (R, n), around one point.
+
+    `objective` is an upper bound of the objective at the point.
+    """
 
     cost: float
     residuals: Array
     jacobian: Array
+    objective: float
 
 
 def objective_at(enclosure: ResidualEnclosure, vector: Array) -> float:
@@ -60,7 +64,11 @@ def late_objective_at(enclosure: ResidualEnclosure, vector: Array) -> float:
 
 def objectives_at(enclosure: ResidualEnclosure, vectors: Array) -> Array:
     """Return upper bounds of the objective at points, shape (m, n); infinite where unknown."""
-    residuals = enclosure(vectors, vectors)
+    return upper_bounds(enclosure(vectors, vectors))
+
+
+def upper_bounds(residuals: Residuals) -> Array:
+    """Return upper bounds of the sums of squares over B boxes, shape (B,); infinite if unknown."""
     with np.errstate(all="ignore"):
         sizes = np.abs(residuals.c).sum(axis=1) + residuals.remainder
         totals = np.einsum("rb,rb->b", sizes, sizes) * ROUNDING_MARGIN
@@ -71,14 +79,25 @@ def linearised(
     enclosure: ResidualEnclosure, vector: Array, lower: Array, upper: Array
 ) -> Point | None:
     """Return the residuals and their Jacobian at a point, shape (n,); None if unknown."""
+    return around(enclosure, vector, lower, upper)[1]
+
+
+def around(
+    enclosure: ResidualEnclosure, vector: Array, lower: Array, upper: Array
+) -> tuple[float, Point | None]:
+    """Return an upper bound of the objective at a point, shape (n,), and what it is linearised.
+
+    The point and a small box around it are enclosed together, which takes no longer than one.
+    """
     span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
     half = np.maximum(DIFFERENCE_STEP * np.abs(vector), MIN_DIFFERENCE_STEP * span)
-    enclosed = enclosure((vector - half)[None], (vector + half)[None])
-    residuals = enclosed.c[:, 0, 0]
-    jacobian = enclosed.c[:, enclosure.monomials.linear, 0] / np.where(half > 0, half, 1.0)
-    if not (np.isfinite(enclosed.remainder).all() and np.isfinite(jacobian).all()):
-        return None
-    return Point(0.5 * float(residuals @ residuals), residuals, jacobian)
+    enclosed = enclosure(np.stack([vector, vector - half]), np.stack([vector, vector + half]))
+    objective = float(upper_bounds(enclosed)[0])
+    residuals = enclosed.c[:, 0, 1]
+    jacobian = enclosed.c[:, enclosure.monomials.linear, 1] / np.where(half > 0, half, 1.0)
+    if not (np.isfinite(enclosed.remainder[:, 1]).all() and np.isfinite(jacobian).all()):
+        return objective, None
+    return objective, Point(0.5 * float(residuals @ residuals), residuals, jacobian, objective)
 
 
 def local_minimum(
@@ -87,13 +106,26 @@ def local_minimum(
     lower: Array,
     upper: Array,
     stop: Callable[[], bool],
+    enough: float = 0.0,
 ) -> tuple[Array, float]:
-    """Return a local minimum next to `start`, shape (n,), and an upper bound of its objective."""
+    """Return a local minimum next to `start`, shape (n,), and an upper bound of its objective.
+
+    A start whose objective is `enough` is not improved.
+    """
     start = np.clip(start, lower, upper)
     if not enclosure.monomials.linear:
         return start, objective_at(enclosure, start)
-    evaluate = partial(linearised, enclosure, lower=lower, upper=upper)
+    objective, first = around(enclosure, start, lower, upper)
+    if objective <= enough:
+        return start, objective
+
+    def evaluate(vector: Array) -> Point | None:
+        if np.array_equal(vector, start):
+            return first
+        return linearised(enclosure, vector, lower, upper)
+
     minimum = minimise(evaluate, start, lower, upper, TOLERANCES, stop)
-    ends = [(objective_at(enclosure, v), v) for v in (minimum.vector, start)]
-    best, vector = min(ends, key=lambda end: end[0])
-    return vector, best
+    end = minimum.evaluation
+    if isinstance(end, Point) and end.objective <= objective:
+        return minimum.vector, end.objective
+    return start, objective

@@ -22,7 +22,6 @@ from odefit.methods.branch_and_bound.leaf_log import SEARCHED_SHARE, LeafLog
 from odefit.methods.branch_and_bound.local_minima import (
     late_objective_at,
     local_minimum,
-    objective_at,
 )
 from odefit.methods.branch_and_bound.measure import Measure, variation
 from odefit.methods.branch_and_bound.node_evaluator import NodeEvaluator, ResidualEnclosure
@@ -40,6 +39,7 @@ from odefit.methods.running.start_checkpoint import (
 )
 from odefit.methods.running.workers import Workers
 from odefit.methods.solvers.solver import Answer
+from odefit.simulation.engines.cut_off import cut_off
 
 STATE = "state"
 """The key of the record that holds no node."""
@@ -134,9 +134,6 @@ LOCAL_MARGIN = 1e-6
 enclosed, replaces an enclosed incumbent."""
 
 
-ObjectiveAt = Callable[[ResidualEnclosure, Array], float]
-
-
 @dataclass(frozen=True, eq=False)
 class LocalAnswer:
     """The result of the local search that comes first.
@@ -193,7 +190,7 @@ class TreeSearch:
         self.region: RegionTree | None = None
         middle = (self._problem.lower + self._problem.upper) / 2
         first, *others = (middle,) if local.vector is None else (local.vector, middle)
-        self._improve(first, late_objective_at)  # without any objective there are no bounds at all
+        self._improve(first)
         for point in others if self.incumbent is None else ():
             self._improve(point)
         answer = local.feasible
@@ -203,18 +200,18 @@ class TreeSearch:
             self._unit = answer.objective
         self.lower_bound = min(enclosure.lower_bound, self.upper_bound)
 
-    def _improve(self, point: Array, objective_of: ObjectiveAt | None = None) -> bool:
+    def _improve(self, point: Array) -> bool:
         """Search locally from `point`; return whether a better incumbent was found."""
         lower, upper = self._problem.lower, self._problem.upper
-        vector = np.clip(point, lower, upper)
-        objective = (objective_of or objective_at)(self._enclosure, vector)
+        vector, objective = np.clip(point, lower, upper), math.inf
         stop: Callable[[], bool] = self._control.should_stop
-        # For data without noise no objective is much below the negligible one.
-        hurried = self._control.interrupted.is_set() and math.isfinite(objective)
-        if objective > self._negligible and not hurried:
-            minimum, least = local_minimum(self._enclosure, point, lower, upper, stop)
-            if least <= objective:  # not so if a cut-off came before it was known
-                vector, objective = minimum, least
+        if self.incumbent is None and (self._control.interrupted.is_set() or cut_off().reached):
+            # Without any objective there are no bounds at all.
+            objective = late_objective_at(self._enclosure, vector)
+        if math.isinf(objective):
+            # For data without noise no objective is much below the negligible one.
+            known = self._enclosure, point, lower, upper, stop, self._negligible
+            vector, objective = local_minimum(*known)
         if objective >= self.upper_bound:
             return False
         self.local_answer, self.incumbent, self.upper_bound = None, vector, objective
