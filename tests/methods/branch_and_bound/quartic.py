@@ -10,6 +10,7 @@ from odefit.common.arrays import Array
 from odefit.enclosure import Residuals
 from odefit.enclosure.arithmetic.taylor_models import Monomials
 from odefit.enclosure.residuals import variables
+from odefit.methods.branch_and_bound.tree import Node
 
 
 class Quartic:
@@ -67,3 +68,14 @@ class Quartic:
 LOWER, UPPER = np.array([-3.0, -3.0]), np.array([3.0, 4.0])
 GRID = np.meshgrid(np.linspace(-3, 3, 1201), np.linspace(-3, 4, 1401))
 BEST = float(Quartic.exact(*GRID).min())
+
+
+def slices(count: int) -> list[Node]:
+    """The whole box, cut along the first unknown."""
+    edges = np.linspace(LOWER[0], UPPER[0], count + 1)
+    found = []
+    for i in range(count):
+        lower, upper = LOWER.copy(), UPPER.copy()
+        lower[0], upper[0] = edges[i], edges[i + 1]
+        found.append(Node(0.0, i, lower, upper))
+    return found

@@ -10,11 +10,12 @@ import pytest
 
 import odefit
 from odefit.common.errors import InputError
+from odefit.methods.branch_and_bound import chunks
 from odefit.methods.branch_and_bound.search import SearchState, TreeCheckpoint
 from odefit.methods.branch_and_bound.tree import Tree
 from odefit.methods.estimate import BoundStep
 from odefit.methods.running.checkpoint import Checkpoint
-from tests.methods.branch_and_bound.quartic import BEST, LOWER, UPPER, Quartic
+from tests.methods.branch_and_bound.quartic import BEST, LOWER, UPPER, Quartic, slices
 from tests.methods.checkpoints import execute
 from tests.methods.problems import decay
 
@@ -62,6 +63,30 @@ def test_a_resumed_tree_ends_like_one_without_interruption(tmp_path: Path) -> No
         pass
     assert resumed.evaluated == whole.evaluated
     assert resumed.lower_bound == whole.lower_bound == TARGET
+
+
+def test_chunks_under_way_are_under_way_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other chunks would divide other boxes first, and so the end would be another one."""
+    monkeypatch.setattr(chunks, "CHUNK_SIZE", 2)
+    whole, first, resumed = (tree() for _ in range(3))
+    whole.continue_from(slices(16), 0, 0.0)
+    first.continue_from(slices(16), 0, 0.0)
+    for _ in whole.run(lambda: False):
+        pass
+    steps = first.run(lambda: False)
+    with kept(tmp_path / "boxes") as file:
+        next(steps)
+        next(steps)
+        file.save(first, state())
+    assert kept(tmp_path / "boxes").resume(resumed) is not None
+    assert resumed.state() == first.state()
+    assert len(first.state()["flying"]) == 3
+    assert {node.number for node in resumed.nodes} == {node.number for node in first.nodes}
+    for _ in resumed.run(lambda: False):
+        pass
+    assert resumed.state() == whole.state()
 
 
 def test_the_search_comes_back_with_its_tree(tmp_path: Path) -> None:

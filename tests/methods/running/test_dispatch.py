@@ -115,6 +115,39 @@ def test_batches_have_less_work_towards_the_end() -> None:
     assert batch_size(3.0, None, 4) == 1
 
 
+class Growing:
+    """Tasks of which another is known once the one before it is done."""
+
+    def __init__(self, count: int) -> None:
+        self.left, self.known = count, 1
+
+    def __iter__(self) -> Growing:
+        return self
+
+    def __next__(self) -> int:
+        if not self.known or not self.left:
+            raise StopIteration
+        self.known, self.left = self.known - 1, self.left - 1
+        return self.left
+
+
+@pytest.mark.parametrize("executor", [None, Fake()])
+def test_tasks_may_follow_from_outcomes(executor: Executor | None) -> None:
+    tasks, found = Growing(5), []
+    control = Control(executor=executor, jobs=1)
+    work = Work(partial(base, 100), squared)
+    with Workers(control) as own:
+        done_so_far = dispatched(
+            tasks, lambda task: (work, task), lambda task: squared(100, task), own, control
+        )
+        while (end := next(done_so_far, None)) is not None:
+            found.append((end[0], end[1]["value"]))
+            tasks.known += 1
+            if not tasks.left:
+                break
+    assert found == [(i, 100 + (4 - i) ** 2) for i in range(5)]
+
+
 def test_lost_tasks_are_sent_again() -> None:
     """One that vanishes without a word, as when a cluster has forgotten it, is like another."""
     executor = Fake(lambda n: InterruptedError() if n in (3, 5, 9) else None)

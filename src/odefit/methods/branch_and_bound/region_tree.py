@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from odefit.common.arrays import Array, BoolArray
+from odefit.methods.branch_and_bound.chunks import CHUNK_SIZE
 from odefit.methods.branch_and_bound.division import Division
 from odefit.methods.branch_and_bound.fitting_values import FittingValues, add_around, union
 from odefit.methods.branch_and_bound.leaf_log import LeafLog
@@ -28,9 +29,17 @@ from odefit.methods.branch_and_bound.tree import (
     COMPILED_FROM,
     ROOT_ROUNDING,
     Node,
-    batch_size,
     restored_nodes,
 )
+
+BATCH_SIZE = 2 * CHUNK_SIZE
+"""Number of boxes taken at once, those that reach farthest: two chunks, for two workers."""
+
+BATCH_SHARE = 0.5
+"""Share of the boxes up to which a batch is larger than :data:`BATCH_SIZE`."""
+
+MAX_BATCH_SIZE = 32 * CHUNK_SIZE
+"""Largest number of boxes taken at once if many are open, for many workers."""
 
 CUT_ROUNDING = 1e-12
 """Relative margin of the largest objective that fits, for the rounding of its formula."""
@@ -262,3 +271,15 @@ def _corners(nodes: Sequence[Node], n: int) -> tuple[Array, Array]:
     lower = np.array([node.lower for node in nodes]).reshape(-1, n)
     upper = np.array([node.upper for node in nodes]).reshape(-1, n)
     return lower, upper
+
+
+def batch_size(count: int) -> int:
+    """Return the number of boxes to take at once, independent of the workers.
+
+    Examples
+    --------
+    >>> batch_size(300), batch_size(1000), batch_size(4000), batch_size(10**6)
+    (300, 512, 2000, 8192)
+    """
+    many = min(int(BATCH_SHARE * count), MAX_BATCH_SIZE)
+    return min(count, max(BATCH_SIZE, many))

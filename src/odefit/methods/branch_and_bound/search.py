@@ -248,8 +248,11 @@ class TreeSearch:
                 self._leaves.add(*box, self._enclosure.lower_bound, "open")
                 self._write_leaves()
             return
-        with Workers(self._control) as workers:
-            self._run_tree(NodeEvaluator(self._enclosure, self._make, workers, self._control))
+        with Workers(self._control, helping=True) as workers:
+            evaluator = NodeEvaluator(self._enclosure, self._make, workers, self._control)
+            evaluator.prepare()
+            workers.count(time.perf_counter() - self._began)
+            self._run_tree(evaluator)
 
     def _run_tree(self, evaluator: NodeEvaluator) -> None:
         box = self._problem.lower, self._problem.upper

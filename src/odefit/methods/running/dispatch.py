@@ -89,7 +89,8 @@ def dispatched(
     Parameters
     ----------
     tasks
-        The tasks; they are taken one by one, as capacity allows.
+        The tasks; they are taken one by one, as capacity allows. An iterator that has none now may
+        have some once an outcome is known.
     remote
         Returns the work of a task, and the argument of its call. The same kind of work must be the
         same object.
@@ -108,7 +109,11 @@ def dispatched(
     late
         Returns whether tasks of workers are no longer awaited.
     """
-    entries = (_Entry(position, task, *remote(task)) for position, task in enumerate(tasks))
+
+    def entry(numbered: tuple[int, T]) -> _Entry[T]:
+        return _Entry(*numbered, *remote(numbered[1]))
+
+    entries = map(entry, enumerate(tasks))  # unlike a generator, these ask again after an end
     dispatch = _Dispatch(entries, here, workers, control, late)
 
     def size(work: Work) -> int:
@@ -157,7 +162,7 @@ class _Dispatch(Generic[T]):
         self.flying: dict[Future[Reply], _Batch[T]] = {}
         self.taken = 0
         self._fresh = entries
-        self._peeked: _Entry[T] | None = None
+        self._peeked: deque[_Entry[T]] = deque()
         self._again: deque[_Entry[T]] = deque()
         self._suspects: deque[_Entry[T]] = deque()
         self._done: SimpleQueue[Future[Reply]] = SimpleQueue()
@@ -169,6 +174,12 @@ class _Dispatch(Generic[T]):
             yield from self._hand_out(size)
             if not self.flying or self._control.interrupted.is_set():
                 return
+            if self._workers.helped and self._done.empty() and not self._control.should_stop():
+                entry = self._take()
+                if entry is not None:
+                    value = self._workers.timed(partial(self._here, entry.task))
+                    yield entry.position, Outcome(value=value, error=None)
+                    continue
             try:
                 future = self._done.get(timeout=WAIT_SECONDS)
             except Empty:
@@ -183,7 +194,7 @@ class _Dispatch(Generic[T]):
         """Send as many batches as capacity allows, or run tasks here."""
         while not self._control.should_stop() and not any(b.alone for b in self.flying.values()):
             executor = self._workers.executor()
-            if executor is not None and len(self.flying) >= 2 * self._workers.number:
+            if executor is not None and len(self.flying) >= self._capacity():
                 return
             entries = self._next(size if executor is not None else lambda _: 1)
             alone = not entries
@@ -196,6 +207,19 @@ class _Dispatch(Generic[T]):
                 yield entries[0].position, Outcome(value=value, error=None)
             else:
                 yield from self._send(_Batch(entries, executor, alone))
+
+    def _capacity(self) -> int:
+        """Return the number of batches for workers: one to work on, and one that waits.
+
+        The last task does not wait for a worker if this process can do it.
+        """
+        number = self._workers.number
+        while self._workers.helped and len(self._peeked) < 2:
+            entry = self._fresh_entry()
+            if entry is None:
+                return number
+            self._peeked.append(entry)
+        return 2 * number
 
     def _next(self, size: Callable[[Work], int]) -> list[_Entry[T]]:
         """Return the next tasks, all of one kind of work; none if only suspects remain."""
@@ -210,16 +234,17 @@ class _Dispatch(Generic[T]):
             if following is None:
                 break
             if following.work is not first.work:
-                self._peeked = following
+                self._peeked.appendleft(following)
                 break
             entries.append(following)
         return entries
 
     def _take(self) -> _Entry[T] | None:
-        entry, self._peeked = self._peeked, None
-        if entry is None:
-            entry = next(self._fresh, None)
-            self.taken += entry is not None
+        return self._peeked.popleft() if self._peeked else self._fresh_entry()
+
+    def _fresh_entry(self) -> _Entry[T] | None:
+        entry = next(self._fresh, None)
+        self.taken += entry is not None
         return entry
 
     def _send(self, batch: _Batch[T], whole: bool = False) -> Iterator[tuple[int, Outcome]]:

@@ -36,6 +36,9 @@ POOL_AFTER_SECONDS = 3.0
 """Seconds of work in this process after which others are started; each takes about a second to
 start."""
 
+HELPED_AFTER_SECONDS = 1.5
+"""The same for a process that continues its work while they start."""
+
 LOOK_SECONDS = 2.0  # seconds between two counts of a cluster's workers
 
 EMPTY_SECONDS = 30.0
@@ -69,10 +72,14 @@ class Workers:
 
     A user's executor is used from the start, left open, and given up if it breaks. Without one,
     processes are started once the work in this process has taken :data:`POOL_AFTER_SECONDS`
-    seconds.
+    seconds. If this process is `helping`, it does tasks as one of them, and alone until the others
+    are ready.
     """
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, *, helping: bool = False) -> None:
+        self._helping = helping
+        self._prepared: Work | None = None
+        self._starting: list[Future[Reply]] = []
         self._users_executor = control.executor
         self._remarks = control.remarks
         self._processes = installed("loky")
@@ -99,8 +106,13 @@ class Workers:
     def number(self) -> int:
         """Number of tasks that run at the same time."""
         if self._users_executor is None:
-            return self._jobs
+            return max(self._jobs - self.helped, 1)
         return self.health(self._users_executor).workers() or self._jobs
+
+    @property
+    def helped(self) -> bool:
+        """True if this process does tasks beside its workers; not after one of them has died."""
+        return self._helping and self._users_executor is None and not self._lost
 
     def health(self, executor: Executor) -> Health:
         """Return the state of an executor."""
@@ -113,10 +125,30 @@ class Workers:
         if self._users_executor is not None:
             return self._users_executor
         # A task that kills its process may have broken the executor: do not run it here.
-        pays = self._jobs > 1 and self._spent > POOL_AFTER_SECONDS
+        worth = HELPED_AFTER_SECONDS if self._helping else POOL_AFTER_SECONDS
+        pays = self._jobs > 1 and self._spent > worth
         if self._pool is None and self._processes and (pays or self._lost):
             self._pool = self._started()
+            self._begin(self._pool)
+        if self.helped and not all(future.done() for future in self._starting):
+            return None
         return self._pool
+
+    def prepare(self, work: Work) -> None:
+        """Let all workers make the object of this work as soon as they exist; nothing waits."""
+        self._prepared = work
+        self._begin(self._users_executor)
+
+    def _begin(self, executor: Executor | None) -> None:
+        """Send a batch without tasks to each worker."""
+        self._starting = []
+        if executor is None or self._prepared is None:
+            return
+        try:
+            count = self.number
+            self._starting = [self.send(executor, self._prepared, []) for _ in range(count)]
+        except (RuntimeError, OSError) as error:  # told when tasks are sent
+            LOGGER.debug("no worker could be prepared: %s", error)
 
     def _started(self) -> ProcessPoolExecutor | None:
         """Return new worker processes; None for good if the system has no semaphores for them.
@@ -127,7 +159,7 @@ class Workers:
 
         try:
             return ProcessPoolExecutor(
-                max_workers=self._jobs,
+                max_workers=self.number,
                 timeout=IDLE_SECONDS,
                 initializer=end_with,
                 initargs=(os.getpid(),),
@@ -184,6 +216,8 @@ class Workers:
     def count(self, seconds: float) -> None:
         """Add the duration of work in this process to the total."""
         self._spent += seconds
+        if self.helped:
+            self.executor()  # others start meanwhile
 
     def __enter__(self) -> Workers:
         return self
