@@ -6,35 +6,41 @@ alpha-pinene
 lotka-volterra
     lotka-volterra-p of the library with 5 % noise, in continuous time; parameters within a
     factor of 2 of the truth.
+the textbook systems
+    As in the campaign `certificates`, in continuous time, from the truth.
 
 Each repetition runs the same fit with every number of workers, one after the other and in both
-orders. One worker is this process; several are a ``ProcessPoolExecutor``, whose start counts. All
-seconds are wall time, so no other work should run. Boxes are evaluated in batches, a batch is cut
-into chunks, and only a batch of more than one chunk is shared: a note gives their number, and the
-option `chunk` makes chunks smaller.
+orders. One worker is this process. Several are this process with others of its own, or with the
+option `pool` a ``ProcessPoolExecutor`` of so many; their start counts. All seconds are wall time,
+so no other work should run: "busy" is the number of processors that other processes used meanwhile.
 
 "Whole fit" is :func:`odefit.fit`, with the local search that comes first and the assessment of the
 answer at the end; "boxes" is the time from the end of the local search to the last box, the part
 that workers can shorten. Ratios are those of the medians, one worker over several. The script ends
-with an error unless bounds, values and the numbers of boxes evaluated and left after every batch
+with an error unless bounds, values and the numbers of boxes evaluated and left after every chunk
 are equal to the last bit.
 """
 
 from __future__ import annotations
 
+import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import odefit
+from evidence.bounds.textbook import SYSTEMS
 from evidence.running.campaign import Option, Task, tasks_of
 from evidence.running.measuring import seconds
+from evidence.zoo.drawing import sampled
 from odefit.discretisation.mesh import UniformMesh
-from odefit.methods.branch_and_bound import node_evaluator
+from odefit.problem import problem_from_mapping
 
 RATES = {"lower": 1e-6, "upper": 1e-3}
 STEPS, FINAL = 1230, 36_900.0
@@ -43,10 +49,16 @@ NOISE, FACTOR = 0.05, 2.0
 
 @dataclass(frozen=True)
 class Part:
-    """A problem with bounds, and the options of its discretisation, if there is one."""
+    """A problem with bounds, and options of the method, such as its discretisation."""
 
     problem: odefit.Problem
     options: Mapping[str, Any]
+
+
+def textbook(system: str) -> Part:
+    drawn = sampled(system, SYSTEMS[system], 0)
+    problem = problem_from_mapping(drawn.mapping)
+    return Part(problem, {"start": tuple(drawn.truth[key] for key in problem.keys)})
 
 
 def alpha_pinene() -> Part:
@@ -67,12 +79,14 @@ def lotka_volterra() -> Part:
 PARTS: Mapping[str, Callable[[], Part]] = {
     "alpha-pinene": alpha_pinene,
     "lotka-volterra": lotka_volterra,
+    **{system: partial(textbook, system) for system in SYSTEMS},
 }
+LONG = ("toggle-switch", "brusselator", "seir", "enzyme")  # searches of half a minute
 
 
 @dataclass(frozen=True)
 class Found:
-    """The results that may not depend on the number of workers; the log has a line a batch."""
+    """The results that may not depend on the number of workers; the log has a line a chunk."""
 
     lower: float
     upper: float
@@ -84,51 +98,60 @@ class Found:
 
 @dataclass(frozen=True)
 class Run:
-    """The result of a fit, its wall seconds, and those of them that were spent on boxes."""
+    """The result of a fit, its wall seconds, and those of them that were spent on boxes.
+
+    `busy` is the number of processors that other processes used.
+    """
 
     found: Found
     whole: float
     boxes: float
+    busy: float
 
 
-def fitted(problem: odefit.Problem, method: odefit.BranchAndBound, workers: int) -> Run:
+def processor_seconds() -> tuple[float, float]:
+    """Return processor seconds of the whole machine, and of this process with ended children."""
+    fields = Path("/proc/stat").read_text(encoding="ascii").split()[1:8]
+    user, nice, system, _, _, *interrupts = map(float, fields)
+    machine = (user + nice + system + sum(interrupts)) / 100
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return machine, sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def fitted(problem: odefit.Problem, method: odefit.BranchAndBound, workers: int, pool: bool) -> Run:
     log: list[str] = []
 
     def note(progress: odefit.Progress) -> None:
         if "boxes" in progress.message:
             log.append(progress.message)
 
-    began = time.perf_counter()
-    if workers == 1:
-        result = odefit.fit(problem, method, seed=1, jobs=1, progress=note)
-    else:
-        with ProcessPoolExecutor(workers) as pool:
-            result = odefit.fit(problem, method, seed=1, executor=pool, progress=note)
-    spent = time.perf_counter() - began
+    began, (machine, own) = time.perf_counter(), processor_seconds()
+    with ProcessPoolExecutor(workers) if pool and workers > 1 else nullcontext() as executor:
+        result = odefit.fit(problem, method, seed=1, executor=executor, jobs=workers, progress=note)
+    spent, (machine_after, own_after) = time.perf_counter() - began, processor_seconds()
+    busy = max(machine_after - machine - (own_after - own), 0.0) / spent
     bounds, end = result.assessment.bounds, result.starts[0]
     if bounds is None:
         raise RuntimeError(f"no bounds: {result.message}")
     unknowns = tuple(end.vector.tolist())
     found = Found(bounds.lower, bounds.upper, end.evaluations, bounds.closed, unknowns, tuple(log))
-    return Run(found, spent, bounds.history[-1].seconds - bounds.history[0].seconds)
+    return Run(found, spent, bounds.history[-1].seconds - bounds.history[0].seconds, busy)
 
 
 def taken(
-    problem: odefit.Problem, method: odefit.BranchAndBound, workers: Sequence[int], repeats: int
+    problem: odefit.Problem,
+    method: odefit.BranchAndBound,
+    workers: Sequence[int],
+    repeats: int,
+    pool: bool,
 ) -> list[list[Run]]:
     runs: list[list[Run]] = [[] for _ in workers]
     for repeat in range(repeats):
         turn = list(enumerate(workers))
         for k, count in turn if repeat % 2 == 0 else turn[::-1]:
-            run = fitted(problem, method, count)
+            run = fitted(problem, method, count, pool)
             runs[k].append(run)
     return runs
-
-
-def batches(log: Sequence[str]) -> list[int]:
-    """Return the number of boxes in each batch, from "N boxes, M left: ..."."""
-    counts = [int(message.split()[0]) for message in log]
-    return [after - before for before, after in pairwise(counts) if after > before]
 
 
 def spread(values: Sequence[float]) -> str:
@@ -146,17 +169,17 @@ def rows_of(name: str, workers: Sequence[int], runs: Sequence[Sequence[Run]]) ->
         for name in ("whole", "boxes"):
             base, mine = ([getattr(run, name) for run in found] for found in (first, own))
             row += [spread(mine), f"{statistics.median(base) / statistics.median(mine):.2f}"]
-        rows.append(row)
+        rows.append([*row, f"{max(run.busy for run in own):.2f}"])
     return rows
 
 
-HEAD = ("problem", "workers", "whole fit, s", "ratio", "boxes, s", "ratio")
+HEAD = ("problem", "workers", "whole fit, s", "ratio", "boxes, s", "ratio", "busy")
 OPTIONS = (
-    Option("parts", tuple(PARTS), "problems, e.g. alpha-pinene", PARTS),
+    Option("parts", LONG, "problems, e.g. alpha-pinene", PARTS),
     Option("workers", (1, 2), "numbers of workers, e.g. 1,2,4", least=1),
-    Option("repeats", 5, "runs with each number of workers", least=1),
-    Option("gap", 1e-3, "relative gap at which to stop", above=0),
-    Option("chunk", node_evaluator.CHUNK_SIZE, "boxes in a chunk", least=1),
+    Option("repeats", 1, "runs with each number of workers", least=1),
+    Option("gap", 0.01, "relative gap at which to stop", above=0),
+    Option("pool", "no", "whether workers are a ProcessPoolExecutor", ("yes", "no")),
     Option("limit", 600.0, "seconds for a fit", above=0),
 )
 
@@ -166,21 +189,19 @@ def tasks(parts: Sequence[str], **options: Any) -> list[Task]:
 
 
 def run(task: Task) -> Mapping[str, Any]:
-    node_evaluator.CHUNK_SIZE = task["chunk"]
     name, part = task["part"], PARTS[task["part"]]()
-    method = odefit.BranchAndBound(**part.options, gap=task["gap"], starts=1, seconds=task["limit"])
-    runs = taken(part.problem, method, task["workers"], task["repeats"])
+    options = {"starts": 1, **part.options}
+    method = odefit.BranchAndBound(**options, gap=task["gap"], seconds=task["limit"])
+    pool = task["pool"] == "yes"
+    runs = taken(part.problem, method, task["workers"], task["repeats"], pool)
     different = {one.found for own in runs for one in own}
     if len(different) > 1:
         raise RuntimeError(f"{name}: the answers are not the same: {different}")
     found = different.pop()
-    sizes = batches(found.log)
-    shared = sum(size > task["chunk"] for size in sizes)
     note = (
         f"{name}, gap {task['gap']:g}: {found.boxes} boxes, "
         f"{found.lower:.6g} <= optimum <= {found.upper:.6g}, "
-        f"{'closed' if found.closed else 'not closed'}; {shared} of {len(sizes)} batches have more "
-        f"than a chunk of {task['chunk']} and are shared (the largest has {max(sizes)}); "
+        f"{'closed' if found.closed else 'not closed'}; "
         f"{task['repeats']} runs each, the same answer to the last bit."
     )
     return {"rows": rows_of(name, task["workers"], runs), "notes": [note]}
