@@ -8,8 +8,9 @@ import pytest
 from odefit import ForwardMap, Model, Problem, library
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
-from odefit.methods.polish import Answer, answer_by
+from odefit.methods.polish import Answer, answer_by, past_rounding
 from odefit.methods.running.control import Control
+from odefit.simulation import Evaluation
 
 TRUTH = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0, "x": 0.0, "y": 0.1, "px": 0.56, "py": 0.1}
 
@@ -34,6 +35,32 @@ def test_an_exact_end_stays_and_is_integrated_more_finely() -> None:
     assert coarse > CostTolerance.of(forward).absolute
     assert found.evaluation.cost < 1e-2 * coarse
     assert found.forward.cost(found.start.vector) < 1e-2 * coarse
+
+
+def test_steps_past_rounding_lead_through_higher_costs_to_the_truth() -> None:
+    """Two rates that nearly agree: the cost is at rounding where they are wrong by a hundredth."""
+    times, truth = np.linspace(0.0, 1.0, 21), np.array([0.5, 0.52, 1.0, 1.0])
+    positive = {"lower": 0.01, "upper": 9.0}
+    problem = Problem(
+        Model(ode={"x": "-a*x", "z": "-b*z"}, observables={"y": "x + z"}),
+        {"t": times, "y": np.exp(-0.5 * times) + np.exp(-0.52 * times)},
+        {"a": positive, "b": positive},
+        {"x": positive, "z": positive},
+        t0=0.0,
+    )
+    forward = ForwardMap(problem)
+    at = forward.evaluate(truth)
+    assert isinstance(at, Evaluation)
+    weakest = np.linalg.svd(at.jacobian)[2][-1]
+    end = truth + 0.01 * weakest
+    assert CostTolerance.of(forward).negligible(forward.cost(end))
+    once = forward.evaluate(end)
+    assert isinstance(once, Evaluation)
+    step = np.linalg.lstsq(once.jacobian, once.residuals)[0]
+    assert forward.cost(end - step) > 2 * once.cost
+    found = past_rounding(forward, end)
+    assert found == pytest.approx(truth, abs=1e-7)
+    assert past_rounding(forward, truth) == pytest.approx(truth, abs=1e-7)
 
 
 def test_an_end_with_residuals_is_improved() -> None:

@@ -48,6 +48,8 @@ FINEST = 1e-12
 not at full accuracy. A chaotic system enlarges the errors of an integration by orders of magnitude,
 and the search may have used a more accurate engine."""
 
+STEPS_PAST_ROUNDING = 5  # from an end that reproduces the data
+
 DIGITS = 9  # digits of costs: ends that agree in them fit equally well
 MAX_ENDS = 8  # number of ends of starts tried as the answer, the best first
 
@@ -130,24 +132,34 @@ def answer_by(
             finer = forward.with_accuracy(FINEST)
             if not negligible(answered.evaluation.cost):
                 answered = _lower(answered, _answer_at(finer, end, estimate, late))
-            elif polish and not late and forward.engines.explicit(forward.field) is EXPLICIT:
-                # Its errors, which are those of the residuals now, can be smaller.
-                nearest = replace(better, vector=_next(finer, better.vector))
-                answered = _lower(answered, _answer_at(finer, nearest, estimate, late))
+            elif polish and not late and better.nodes is None:
+                # The errors of an explicit engine, which are those of the residuals, can be less.
+                explicit = forward.engines.explicit(forward.field) is EXPLICIT
+                accurate = finer if explicit else forward
+                nearest = replace(better, vector=past_rounding(accurate, better.vector))
+                answered = _lower(answered, _answer_at(accurate, nearest, estimate, late))
     return answered
 
 
-def _next(forward: ForwardMap, vector: Array) -> Array:
-    """Return the values after a Gauss-Newton step, which a search no longer makes at rounding."""
-    at = forward.evaluate(vector, UNDECIDED)
-    if isinstance(at, Failure):
-        return vector
-    sizes = expected_sizes(forward.problem)
-    scaled = at.jacobian * sizes
-    if not np.isfinite(scaled).all():  # there is no step, and the answer must not be lost
-        return vector
-    step = sizes * np.linalg.lstsq(scaled, at.residuals)[0]
-    return np.clip(vector - step, forward.problem.lower, forward.problem.upper)
+def past_rounding(forward: ForwardMap, vector: Array) -> Array:
+    """Return the lowest of some values after Gauss-Newton steps from an end that is exact.
+
+    A search makes no steps at rounding. Where the data determine the unknowns poorly, the cost
+    first rises, since the steps are long, and then falls below the one at the end.
+    """
+    sizes, lowest, best = expected_sizes(forward.problem), math.inf, vector
+    for _ in range(STEPS_PAST_ROUNDING + 1):
+        at = forward.evaluate(vector, UNDECIDED)
+        if isinstance(at, Failure):
+            break
+        if at.cost < lowest:
+            lowest, best = at.cost, vector
+        scaled = at.jacobian * sizes
+        if not np.isfinite(scaled).all():  # there is no step, and the answer must not be lost
+            break
+        step = sizes * np.linalg.lstsq(scaled, at.residuals)[0]
+        vector = np.clip(vector - step, forward.problem.lower, forward.problem.upper)
+    return best
 
 
 def _lower(answered: Answer, other: Answer | Failure) -> Answer:

@@ -13,6 +13,7 @@ from odefit.methods.algebraic.candidates import REAL_TOLERANCE, Candidate
 from odefit.methods.algebraic.derivatives import DataSegment
 from odefit.methods.estimate import Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance
+from odefit.methods.polish import past_rounding
 from odefit.methods.running.control import Control
 from odefit.methods.single_shooting import SingleShooting
 from odefit.problem.problem import Problem
@@ -87,6 +88,11 @@ class Trajectories:
         end = POLISH.run(self.forward, start.index, start.vector, self.control)
         if not end.cost < start.cost:
             return replace(start, evaluations=end.evaluations, seconds=end.seconds)
+        if end.exact:
+            nearest = past_rounding(self.forward, end.vector)
+            at = self.forward.evaluate_cost(nearest, UNDECIDED)
+            if isinstance(at, Evaluation) and at.cost < end.cost:
+                end = replace(end, vector=nearest, cost=at.cost, objective=at.objective)
         return replace(end, start=start.start, message=f"{start.message}; {end.message}")
 
     def allowed(self, vector: Array) -> bool:
