@@ -79,8 +79,8 @@ def measured(task: Task) -> Mapping[str, Any]:
     with it, and of the least squares optimum next to the truth; ``worst_after``, ``worst_floor``:
     the largest relative error of an identifiable quantity; ``spread``: the largest Cramér-Rao bound
     of their relative standard deviations; ``objective``, ``objective_floor``, ``measurements``
-    (their number); ``promised``, ``found``, ``real``, ``lost``, ``complete``: solutions, and
-    whether all were found; ``candidates``; ``seconds``; ``status``, ``message``.
+    (their number); ``promised``, ``found``, ``real``, ``lost``: solutions; ``candidates``;
+    ``seconds``; ``status``, ``message``.
     """
     problem, true = data_set(task)
     unknown = library.reference(task["problem"]).not_identifiable
@@ -150,7 +150,6 @@ def _solved(method: Algebraic, problem: Problem, errors: _Errors, promised: int)
             "found": counted.found,
             "real": counted.real,
             "lost": counted.lost,
-            "complete": counted.known and counted.found >= counted.possible,
         }
     return result
 

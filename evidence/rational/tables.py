@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -19,6 +20,13 @@ BEFORE, AFTER = 1e-4, 1e-6
 
 # Columns of the paper that are shown, the most comparable first
 ORDER = (paper.COLUMNS[-1], *paper.SEARCHES)
+
+# Those of Table 1
+RANGES = ("AMIGO2 [0, 1]", "AMIGO2 [0, 2]", "AMIGO2 [0, 3]", "SciML [0, 1]", "IQM [0, 1]")
+SHOWN = (paper.COLUMNS[-1], *RANGES)
+
+# Our errors, by their names in Table 1
+OURS = {"odefit": "after", "before polishing": "before", "floor": "floor"}
 
 # Multiple of the floor's objective up to which an estimate fits as well as possible; its remaining
 # error comes from the rounding of the data
@@ -49,8 +57,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
     exact, noisy = runs[runs["noise"] == 0], runs[runs["noise"] > 0]
     found: dict[str, pd.DataFrame] = {}
     if len(exact):
-        found["median"] = table_1(exact, "median", paper.medians)
-        found["mean"] = table_1(exact, "mean", paper.means)
+        found["errors"] = table_1(exact)
         found["sets"] = appendix_b(exact)
         found["targets"] = targets(exact)
     if len(noisy):
@@ -74,7 +81,8 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
             | {"data": "the paper's" if given(task) else "simulated"}
             | {name: r.get(name) for name in MEASURED}
             | {
-                "complete": bool(r.get("complete")),
+                # A known initial value that is held forbids a count, but not what was found.
+                "complete": bool(r.get("promised")) and (r.get("found") or 0) >= r["promised"],
                 "status": r.get("status", record.outcome),
                 "message": str(r.get("message", record.reason)),
             }
@@ -96,30 +104,26 @@ def preparations(records: Sequence[Record]) -> Mapping[str, Mapping[str, Any]]:
     }
 
 
-def table_1(
-    runs: pd.DataFrame, average: str, published: Callable[[str], Mapping[str, float]]
-) -> pd.DataFrame:
-    """Return averages of the RMSRE by model, ours before the paper's, in its order.
+def table_1(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return medians and means of the RMSRE by model, ours before the paper's, in its order.
 
-    Runs without an estimate have no error; ``runs`` counts the runs with an estimate.
+    Those of the paper are in one column for each program and range, median before mean. Runs
+    without an estimate have no error; ``runs`` counts the runs with an estimate.
     """
     rows = []
     for model in MODELS:
         part = runs[runs["model"] == _short(model)]
-        if len(part):
-            ours = {
-                "odefit": part["after"].agg(average),
-                "before polishing": part["before"].agg(average),
-                "floor": part["floor"].agg(average),
+        if not len(part):
+            continue
+        row: dict[str, Any] = {"model": _short(model), "runs": int(part["after"].notna().sum())}
+        for name, column in OURS.items():
+            row |= {
+                f"{name}: {kind}": _two_digits(part[column].agg(kind))
+                for kind in ("median", "mean")
             }
-            rows.append(
-                {"model": _short(model), "runs": int(part["after"].notna().sum())}
-                | ours
-                | {
-                    name: round(value, 2)
-                    for name, value in reversed(list(published(model).items()))
-                }
-            )
+        medians, means = paper.medians(model), paper.means(model)
+        row |= {name: f"{medians[name]:.1f} / {means[name]:.1f}" for name in SHOWN}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -156,11 +160,12 @@ def targets(runs: pd.DataFrame) -> pd.DataFrame:
                 "missed, at the floor": int((~reached & floor).sum()),
                 "missed otherwise": int((~reached & ~floor).sum()),
                 "all solutions found": int(part["complete"].sum()),
-                "median seconds": part["seconds"].dropna().median(),
-                "most seconds": part["seconds"].max(),
+                "median seconds": round(part["seconds"].dropna().median(), 2),
+                "most seconds": round(part["seconds"].max(), 2),
             }
         )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    return table.drop(columns=[name for name in SETTING if table[name].nunique() == 1])
 
 
 def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -205,21 +210,25 @@ def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.
             rows.append(
                 {
                     "model": name,
-                    "preparation, seconds": once.get("seconds"),
+                    "preparation, seconds": _two_digits(once.get("seconds")),
                     "paths": once.get("paths"),
                     "solutions": promised,
                     "runs": len(part),
                     "all found": int(part["complete"].sum()),
                     "fewest real": part["real"].min(),
                     "most real": part["real"].max(),
-                    "median seconds": part["seconds"].dropna().median(),
-                    "most seconds": part["seconds"].max(),
+                    "median seconds": _two_digits(part["seconds"].dropna().median()),
+                    "most seconds": _two_digits(part["seconds"].max()),
                 }
             )
     table = pd.DataFrame(rows)
     for column in table.columns[1:]:
         table[column] = pd.to_numeric(table[column])
     return table
+
+
+def _two_digits(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else float(f"{value:.2g}")
 
 
 def _short(model: str) -> str:
