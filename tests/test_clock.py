@@ -34,7 +34,8 @@ structure/identifiability
 """Modules that read the clock to tell how long something took, or when to tell it."""
 
 LIMITS = """
-assessment/sampling/posterior cli/profile fitting/fit methods/automatic/algebraic_route
+assessment/sampling/chains assessment/sampling/posterior cli/profile fitting/fit
+methods/automatic/algebraic_route
 methods/bounded_problem methods/outer_approximation/algorithm
 methods/outer_approximation/bound_tightening methods/outer_approximation/mixed_integer
 methods/polish
@@ -48,6 +49,7 @@ that end processes which do not answer."""
 WHERE = [
     "methods/running/checkpoint",
     "methods/running/workers",
+    "simulation/trajectories/conditions",
 ]
 """Modules that ask the clock where work is done, or when it is stored: the work is the same."""
 
