@@ -1,8 +1,8 @@
-"""Evaluations of problems with many conditions: by one process, and shared by several workers.
+"""Evaluations of problems with many conditions: by one thread, and shared by several threads.
 
 `folder` holds problems as JSON mappings that `odefit.problem.problem_from_mapping` reads, with
 guesses at which they are evaluated, residuals with their Jacobian, as in a fit with fewer starts
-than workers. One process and the workers take turns, each evaluation of both at the same values,
+than cores. One thread and several take turns, each evaluation of both at the same values,
 which differ by a few per cent from one to the next. Seconds are those of the clock: medians; both
 have to give the same numbers to the last bit.
 """
@@ -19,13 +19,13 @@ import numpy as np
 
 from evidence.running.campaign import Option, Task, tasks_of
 from evidence.running.measuring import guesses, problem_named
-from odefit import Control, ForwardMap
+from odefit import ForwardMap
 from odefit.common.arrays import Array
-from odefit.methods.running.remote_conditions import conditions_over_workers
+from odefit.common.cores import using_cores
 from odefit.simulation import Evaluation
 
 MODELS = ("Isensee_JCB2018", "Smith_BMCSystBiol2013")
-WARM_UP = 2
+WARM_UP = 4  # threads begin after a second of evaluations
 SPREAD = 0.02  # standard deviation of the logarithm of each unknown from one evaluation to the next
 
 
@@ -42,14 +42,14 @@ def measured(path: str, jobs: int, evaluations: int) -> list[str]:
     rng = np.random.default_rng(1)
     alone, shared = ForwardMap(problem), ForwardMap(problem)
     times: list[tuple[float, float]] = []
-    with conditions_over_workers(shared, Control(jobs=jobs)):
-        while len(times) < WARM_UP + evaluations:
-            vector = given * np.exp(SPREAD * rng.standard_normal(len(given)))
-            vector = np.clip(vector, problem.lower, problem.upper)
-            one, first = evaluated(alone, vector)
+    while len(times) < WARM_UP + evaluations:
+        vector = given * np.exp(SPREAD * rng.standard_normal(len(given)))
+        vector = np.clip(vector, problem.lower, problem.upper)
+        one, first = evaluated(alone, vector)
+        with using_cores(jobs):
             several, second = evaluated(shared, vector)
-            assert np.array_equal(first.jacobian, second.jacobian)
-            times.append((one, several))
+        assert np.array_equal(first.jacobian, second.jacobian)
+        times.append((one, several))
     one, several = (statistics.median(column) for column in zip(*times[WARM_UP:], strict=True))
     ratio = statistics.median(a / b for a, b in times[WARM_UP:])
     return [
@@ -61,11 +61,11 @@ def measured(path: str, jobs: int, evaluations: int) -> list[str]:
     ]
 
 
-HEAD = ("model", "conditions", "one process, ms", "workers, ms", "times faster")
+HEAD = ("model", "conditions", "one thread, ms", "threads, ms", "times faster")
 OPTIONS = (
     Option("folder", "", "folder of the problems, NAME.json each"),
     Option("models", MODELS, "names of the problems"),
-    Option("jobs", 2, "number of workers", least=2),
+    Option("jobs", 2, "number of threads", least=2),
     Option("evaluations", 12, "evaluations that count", least=1),
 )
 

@@ -43,9 +43,10 @@ from odefit.simulation.residuals.prior_residuals import PriorResiduals
 from odefit.simulation.residuals.residual_arrays import ResidualArrays
 from odefit.simulation.residuals.residual_groups import SeriesResiduals
 from odefit.simulation.residuals.series_rows import ResidualSource, SeriesRows
-from odefit.simulation.trajectories.conditions import ConditionsMap, Elsewhere, UnitOutcome
+from odefit.simulation.trajectories.conditions import ConditionsMap, Elsewhere
 from odefit.simulation.trajectories.intervals import NodesMap
 from odefit.simulation.trajectories.trajectory import Trajectory
+from odefit.simulation.trajectories.unit_outcome import UnitOutcome
 
 
 class ForwardMap:
@@ -68,8 +69,7 @@ class ForwardMap:
     nodes
         Nodes at which trajectories restart; None for a single integration.
     steps
-        Limit of steps of odefit's implicit engine between two events, besides those that many
-        outputs need; None suffices for nearly any trajectory.
+        Limit of steps of the implicit engine between two events, besides those for many outputs.
     controlled
         Whether odefit's own engines hold the errors of sensitivities to the tolerance, too. Without
         it, they take a half to two thirds of the steps, with ten times the errors of sensitivities.

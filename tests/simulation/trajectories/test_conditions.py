@@ -15,7 +15,7 @@ from odefit.simulation import Evaluation, Failure
 from odefit.simulation.engines.engine_choice import UNDECIDED, EngineChoice, UnitChoices
 from odefit.simulation.engines.engines import Engines
 from odefit.simulation.engines.registry import EngineName
-from odefit.simulation.trajectories.conditions import UnitOutcome
+from odefit.simulation.trajectories.unit_outcome import UnitOutcome
 from tests.simulation.numerics import Array, differences, evaluated
 from tests.simulation.zoo import ZOO
 

@@ -13,8 +13,9 @@ from odefit import Event, Experiment, ForwardMap, Model, Parameter, Problem
 from odefit.simulation import Evaluation, Failure
 from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.engines.linear.forms import FEWEST
-from odefit.simulation.trajectories.conditions import ConditionsMap, UnitOutcome
+from odefit.simulation.trajectories.conditions import ConditionsMap
 from odefit.simulation.trajectories.linear_batch import LinearBatch
+from odefit.simulation.trajectories.unit_outcome import UnitOutcome
 from tests.simulation.numerics import Array
 
 ORAL = Model(ode={"gut": "-ka*gut", "blood": "ka*gut - ke*blood + leak"})

@@ -9,6 +9,7 @@ run if memory is short, and sets the flag that integrators check
 from __future__ import annotations
 
 import math
+import os
 import platform
 import signal
 import threading
@@ -22,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from odefit.common.cores import using_cores
 from odefit.common.processes import this_boot
 from odefit.common.signals import DEFAULTS, ENDING
 from odefit.methods.estimate import Cause, Status
@@ -233,7 +235,7 @@ class RemoteControl:
     @contextmanager
     def running(self) -> Iterator[Control]:
         """Give the control of this task, whose integrations are cut off after its deadline."""
-        control = Control(seed=self.seed, deadline=self.deadline)
+        control = Control(seed=self.seed, deadline=self.deadline, jobs=1)
         with watched(control):
             yield control
 
@@ -334,6 +336,11 @@ class Watch:
             self.control.cut_off.now()
 
 
+def _cores(control: Control) -> int:
+    """Return the number of cores of this computer that a run may use in this process."""
+    return 1 if control.executor is not None else control.jobs or os.cpu_count() or 1
+
+
 @contextmanager
 def watched(control: Control, memory: MemoryWatch | None = None) -> Iterator[None]:
     """Watch a run within the block; its integrations fail once they are cut off."""
@@ -347,7 +354,7 @@ def watched(control: Control, memory: MemoryWatch | None = None) -> Iterator[Non
     thread = threading.Thread(target=keep_looking, name="odefit-watch", daemon=True)
     thread.start()
     try:
-        with cutting_off(control.cut_off):
+        with cutting_off(control.cut_off), using_cores(_cores(control)):
             yield
     finally:
         done.set()

@@ -21,7 +21,8 @@ from odefit.methods.running.workers import Workers
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.engines.cut_off import cut_off
 from odefit.simulation.engines.engine_choice import EngineChoice
-from odefit.simulation.trajectories.conditions import UnitOutcome
+from odefit.simulation.trajectories.several_threads import lets_threads_run
+from odefit.simulation.trajectories.unit_outcome import UnitOutcome
 
 TASKS_PER_WORKER = 3
 """Number of tasks of an evaluation for each worker, as some conditions take longer."""
@@ -32,7 +33,13 @@ SHORTEST_EVALUATION = 0.05
 
 @contextmanager
 def conditions_over_workers(forward: ForwardMap, control: Control) -> Iterator[None]:
-    """Let workers integrate the conditions of the evaluations of `forward`, if that saves time."""
+    """Let workers integrate the conditions of the evaluations of `forward`, if that saves time.
+
+    In this process threads integrate them, with less effort, where there are compiled kernels.
+    """
+    if control.executor is None and lets_threads_run(forward.field, forward.engines):
+        yield
+        return
     with Workers(control) as workers:
         if forward.units < 2 or workers.number < 2:
             yield

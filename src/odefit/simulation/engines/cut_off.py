@@ -111,6 +111,11 @@ class WorkLimit(threading.Event):
 _work_limit: ContextVar[WorkLimit | None] = ContextVar("work", default=None)
 
 
+def work_limit() -> WorkLimit | None:
+    """Return the limit of work in force here, if there is one."""
+    return _work_limit.get()
+
+
 def count_work(operations: float) -> None:
     """Count work of this thread towards the limit in force, if there is one."""
     limit = _work_limit.get()

@@ -10,6 +10,7 @@ problems are stiff in all conditions or in none.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -33,22 +34,16 @@ from odefit.simulation.engines.failure import Failure
 from odefit.simulation.engines.linear.forms import FEWEST, seem_linear
 from odefit.simulation.trajectories.located_map import LocatedMap
 from odefit.simulation.trajectories.periodic_state import PeriodicState
+from odefit.simulation.trajectories.several_threads import SeveralThreads, lets_threads_run
 from odefit.simulation.trajectories.shared_map import SharedMap, Trunk
 from odefit.simulation.trajectories.shared_segments import groups_with_equal_starts
 from odefit.simulation.trajectories.sums import SumsMap, sums_of
 from odefit.simulation.trajectories.trajectory import ConditionMap, Trajectory
+from odefit.simulation.trajectories.unit_outcome import UnitOutcome
 
 if TYPE_CHECKING:
     from odefit.simulation.trajectories.linear_batch import LinearBatch
     from odefit.simulation.trajectories.linear_points import PointsMap
-
-
-class UnitOutcome(NamedTuple):
-    """The result of the integration of a unit."""
-
-    trajectories: Mapping[int, Trajectory] | Failure  # Trajectories by condition, or a failure
-    after: EngineChoice  # The next choice of an engine for the unit
-    trunk_after: EngineChoice  # That for its trunk, if it has one
 
 
 class Elsewhere(Protocol):
@@ -89,6 +84,10 @@ class ConditionsMap:
         sensitivities: bool = True,
         further: frozenset[str] = frozenset(),
     ) -> None:
+        self._threads = None
+        if lets_threads_run(field, engines):
+            self._threads = SeveralThreads(self.integrate, lambda: self._again().integrate)
+        self._further = further
         self.elsewhere: Elsewhere | None = None
         self._arguments = field, conditions, engines, sensitivities
         self._single: dict[int, ConditionMap | LocatedMap | SumsMap] = {}
@@ -111,6 +110,13 @@ class ConditionsMap:
             self._choices += 1 + len(limbs)
         self._batches: list[tuple[LinearBatch, dict[int, int]]] | None = None
         self._points: list[PointsMap] | None = None
+
+    def _again(self) -> ConditionsMap:
+        """Return the same map for another thread, which shares no integrator with this one."""
+        field, conditions, engines, sensitivities = self._arguments
+        field = VectorField.of(field.model, conditions)
+        engines = engines.for_another_field(engines.needed)
+        return ConditionsMap(field, conditions, engines, sensitivities, self._further)
 
     @property
     def passes_events(self) -> bool:
@@ -168,10 +174,15 @@ class ConditionsMap:
                 choices[first.trunk_choice] = alike[first.trunk_choice]
         elif self.elsewhere is None:
             known |= self._batched(range(self.units), vector, choices)
-        begun, after = len(known), list(choices)
-        if self.elsewhere is not None and self.units - begun > 1:
-            numbers = range(begun, self.units)
-            known |= self.elsewhere(numbers, vector, choices, self._arguments[-1])
+        began, after = time.perf_counter(), list(choices)
+        numbers = [number for number in range(self.units) if number not in known]
+        threads = self._threads if self.elsewhere is None else None
+        if len(numbers) > 1:
+            if self.elsewhere is not None:
+                known |= self.elsewhere(numbers, vector, choices, self._arguments[-1])
+            elif threads is not None and threads.pays:
+                known |= threads(numbers, vector, choices)
+                threads = None
         by_condition: dict[int, Trajectory] = {}
         for number, unit in enumerate(self._units):
             outcome = known.get(number) or _integrate(unit, vector, choices, trunks)
@@ -179,6 +190,8 @@ class ConditionsMap:
             if isinstance(outcome.trajectories, Failure):
                 return replace(outcome.trajectories, choice=together(choice, after))
             by_condition.update(outcome.trajectories)
+        if threads is not None:
+            threads.count(time.perf_counter() - began)
         trajectories = [by_condition[number] for number in range(len(by_condition))]
         # The last trajectory has the latest choice of an engine.
         trajectories[-1] = replace(trajectories[-1], choice=together(choice, after))
