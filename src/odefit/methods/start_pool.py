@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Protocol
 
 import numpy as np
@@ -45,7 +46,7 @@ def run_starts(
     Workers make their own forward map, which is the same.
     """
     numbers: dict[int, int] = {}
-    size = len(forward.problem.unknowns)
+    size, sent = len(forward.problem.unknowns), count()
 
     def numbered() -> Iterator[Task]:
         for position, task in enumerate(tasks):
@@ -56,7 +57,7 @@ def run_starts(
         search, index, its_control = task
         begin = workers.made_once(lambda: _model(forward), forward)
         work = workers.made_once(lambda: Work(begin, partial(_run, search)), forward, search)
-        return work, (index, its_control.for_workers())
+        return work, (index, its_control.for_workers(workers.cores_of(next(sent), total)))
 
     def here(task: Task) -> tuple[Start, bool]:
         search, index, its_control = task

@@ -281,9 +281,13 @@ def _traced(
     work = Work(
         partial(able_to_integrate, best.problem, best.vector, None), partial(traced_side, best)
     )
+
+    def cores_of(task: Task) -> int:
+        return workers.cores_of(todo.index(task), len(todo))
+
     computed = dispatched(
         todo,
-        lambda task: (work, (task, control.for_workers())),
+        lambda task: (work, (task, control.for_workers(cores_of(task)))),
         lambda task: side_of(forward, best, task, control),
         workers,
         control,

@@ -252,7 +252,8 @@ def sample_posterior(
             return run_chain(problem, order(number), limited)
 
         def remote(number: int) -> tuple[Work, tuple[ChainOrder, RemoteControl]]:
-            return work, (order(number), control.for_workers())
+            cores = workers.cores_of(left.index(number), len(left))
+            return work, (order(number), control.for_workers(cores))
 
         long = control.seconds_left > LONG_SECONDS
         if long and len(left) > 1 and workers.number > 1 and executor is None:

@@ -167,9 +167,9 @@ class Control:
         """Return the control of a part that may take this share of the remaining time."""
         return self if self.deadline is None else self.ending_in(share * self.seconds_left)
 
-    def for_workers(self) -> RemoteControl:
-        """Return the part of this control that goes to a worker."""
-        return RemoteControl(self.seed, self.deadline)
+    def for_workers(self, cores: int = 1) -> RemoteControl:
+        """Return the part of this control that goes to a worker, which may use so many cores."""
+        return RemoteControl(self.seed, self.deadline, cores)
 
     def should_stop(self) -> bool:
         """True if it is time to end: the deadline has passed, or the run was interrupted."""
@@ -219,7 +219,7 @@ def control_of(
 
 @dataclass(frozen=True)
 class RemoteControl:
-    """The control of a task sent to a worker: its seed, and its remaining seconds.
+    """The control of a task sent to a worker: its seed, remaining seconds, and number of cores.
 
     A deadline is sent as the remaining time, because each computer has its own clock. If it arrives
     on the computer that sent it, the time of transfer counts too.
@@ -227,23 +227,28 @@ class RemoteControl:
 
     seed: int
     deadline: float | None
+    cores: int = 1
 
     def __reduce__(self) -> tuple[Any, ...]:
         left = None if self.deadline is None else self.deadline - time.monotonic()
-        return _arrived, (self.seed, this_clock(), self.deadline, left)
+        return _arrived, (self.seed, this_clock(), self.deadline, left, self.cores)
 
     @contextmanager
     def running(self) -> Iterator[Control]:
         """Give the control of this task, whose integrations are cut off after its deadline."""
-        control = Control(seed=self.seed, deadline=self.deadline, jobs=1)
+        control = Control(seed=self.seed, deadline=self.deadline, jobs=self.cores)
         with watched(control):
             yield control
 
 
-def _arrived(seed: int, clock: str, deadline: float | None, left: float | None) -> RemoteControl:
+def _arrived(
+    seed: int, clock: str, deadline: float | None, left: float | None, cores: int
+) -> RemoteControl:
     """Return a received control, with its deadline on the local clock."""
     elsewhere = left is not None and clock != this_clock()
-    return RemoteControl(seed, time.monotonic() + (left or 0.0) if elsewhere else deadline)
+    if elsewhere:
+        deadline = time.monotonic() + (left or 0.0)
+    return RemoteControl(seed, deadline, cores)
 
 
 @cache

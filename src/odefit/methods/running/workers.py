@@ -114,6 +114,16 @@ class Workers:
         """True if this process does tasks beside its workers; not after one of them has died."""
         return self._helping and self._users_executor is None and not self._lost
 
+    def cores_of(self, position: int, total: int | None) -> int:
+        """Return the number of cores for a task of several that are done together.
+
+        The last tasks, if they are fewer than the workers, share all cores of this computer.
+        """
+        last = 0 if total is None else total % self._jobs
+        if total is None or not last or self._users_executor is not None:
+            return 1
+        return self._jobs // last if position >= total - last else 1
+
     def health(self, executor: Executor) -> Health:
         """Return the state of an executor."""
         if self._health is None or self._health[0] is not executor:
