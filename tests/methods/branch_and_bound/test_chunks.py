@@ -24,7 +24,8 @@ def formed(open_nodes: int, work: float = 0.0) -> list[int]:
 
 
 def test_two_workers_have_equal_shares_of_few_nodes() -> None:
-    assert [formed(n) for n in (0, 1, CHUNK_SIZE - 1)] == [[], [1], [CHUNK_SIZE - 1]]
+    assert [formed(n) for n in (0, 1, CHUNK_SIZE // 2 - 1)] == [[], [1], [CHUNK_SIZE // 2 - 1]]
+    assert formed(CHUNK_SIZE // 2) == [CHUNK_SIZE // 4] * 2
     assert formed(CHUNK_SIZE) == [CHUNK_SIZE // 2] * 2
     assert formed(2 * CHUNK_SIZE - 2) == [CHUNK_SIZE - 1] * 2
 
@@ -42,6 +43,6 @@ def test_chunks_have_a_like_amount_of_work(work: float, size: int) -> None:
 
 
 def test_few_nodes_wait_for_those_under_way_unless_a_worker_would_be_idle() -> None:
-    assert next_size(CHUNK_SIZE // 2 - 1, 1, 1) == 0
-    assert next_size(CHUNK_SIZE // 2, 1, 1) == CHUNK_SIZE // 2
+    assert next_size(CHUNK_SIZE // 4 - 1, 1, 1) == 0
+    assert next_size(CHUNK_SIZE // 4, 1, 1) == CHUNK_SIZE // 4
     assert next_size(CHUNK_SIZE - 1, 2, 2) == 0

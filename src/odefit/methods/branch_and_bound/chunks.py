@@ -55,12 +55,12 @@ def next_size(open_nodes: int, chunks: int, nodes: int, work: float = 0.0) -> in
 
     Examples
     --------
-    >>> next_size(200, 0, 0), next_size(300, 0, 0), next_size(1000, 1, 256)
-    (200, 150, 256)
+    >>> next_size(100, 0, 0), next_size(200, 0, 0), next_size(1000, 1, 256)
+    (100, 100, 256)
     >>> next_size(1000, 4, 1024), next_size(10_000, 4, 1024)
     (0, 256)
-    >>> next_size(1000, 1, 256, work=2e5), next_size(100, 1, 256), next_size(100, 0, 0)
-    (125, 0, 100)
+    >>> next_size(1000, 1, 256, work=2e5), next_size(100, 1, 256), next_size(60, 1, 256)
+    (125, 100, 0)
     """
     size = CHUNK_SIZE if work <= 0 else round(float(np.clip(CHUNK_WORK / work, *SIZES)))
     many = min(AHEAD_SHARE * (open_nodes + nodes), MOST_AHEAD * CHUNK_SIZE)
@@ -68,8 +68,8 @@ def next_size(open_nodes: int, chunks: int, nodes: int, work: float = 0.0) -> in
         return 0
     if open_nodes >= 2 * size or (chunks > 1 and open_nodes >= size):
         return size
-    if open_nodes >= size:
+    if open_nodes >= size or (chunks == 0 and open_nodes >= size // 2):
         return -(-open_nodes // 2)
     # Few nodes wait for others, unless a worker would have nothing to do.
-    least = (1, size // 2)[chunks] if chunks < 2 else size
+    least = (1, size // 4)[chunks] if chunks < 2 else size
     return open_nodes if open_nodes >= least else 0
