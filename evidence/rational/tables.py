@@ -160,12 +160,11 @@ def targets(runs: pd.DataFrame) -> pd.DataFrame:
                 "missed, at the floor": int((~reached & floor).sum()),
                 "missed otherwise": int((~reached & ~floor).sum()),
                 "all solutions found": int(part["complete"].sum()),
-                "median seconds": round(part["seconds"].dropna().median(), 2),
-                "most seconds": round(part["seconds"].max(), 2),
+                "median seconds": _two_digits(part["seconds"].dropna().median()),
+                "most seconds": _two_digits(part["seconds"].max()),
             }
         )
-    table = pd.DataFrame(rows)
-    return table.drop(columns=[name for name in SETTING if table[name].nunique() == 1])
+    return _without_constant_settings(pd.DataFrame(rows))
 
 
 def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -191,13 +190,13 @@ def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
                 "the others warned": part["message"][~useful].str.contains(WARNING).mean(),
                 "as good a fit": float((above <= INDISTINGUISHABLE).mean()),
                 "all solutions found": float(part["complete"].mean()),
-                "median of worst": part["worst_after"].dropna().median(),
-                "median of worst, optimum": part["worst_floor"].dropna().median(),
-                "median seconds": part["seconds"].dropna().median(),
-                "most seconds": part["seconds"].max(),
+                "median of worst": _two_digits(part["worst_after"].dropna().median()),
+                "median of worst, optimum": _two_digits(part["worst_floor"].dropna().median()),
+                "median seconds": _two_digits(part["seconds"].dropna().median()),
+                "most seconds": _two_digits(part["seconds"].max()),
             }
         )
-    return pd.DataFrame(rows)
+    return _without_constant_settings(pd.DataFrame(rows).round({"the others warned": 2}))
 
 
 def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
@@ -229,6 +228,10 @@ def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.
 
 def _two_digits(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else float(f"{value:.2g}")
+
+
+def _without_constant_settings(table: pd.DataFrame) -> pd.DataFrame:
+    return table.drop(columns=[name for name in SETTING if table[name].nunique() == 1])
 
 
 def _short(model: str) -> str:
@@ -266,7 +269,7 @@ def _figure(runs: pd.DataFrame, title: str) -> Figure:
             known = runs[runs[column].notna()]
             # draw data sets side by side, so that ten points of a model stay visible
             width = 0.7 / max(int(runs["set"].max()), 1)
-            places = known["model"].map(names.index) - 0.35 + width * known["set"]
+            places = known["model"].map(names.index).astype(float) - 0.35 + width * known["set"]
             axes.plot(
                 places,
                 known[column].clip(lower=LEAST),
