@@ -39,6 +39,9 @@ INDISTINGUISHABLE = 3.84
 # Largest relative error of any identifiable quantity up to which an estimate is useful
 USEFUL = 0.1
 
+# Words of the refusal of true values whose trajectory ends early
+NO_DATA = "the true trajectory has no data"
+
 # Words of the method's warning that noise hides the derivatives
 WARNING = "derivatives of the data"
 SETTING = ("noise", "points", "start", "end")
@@ -172,31 +175,38 @@ def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
     ``useful``: every identifiable quantity is within 10 %. ``useful optimum``: the same of the
     least squares optimum next to the truth. ``spread <= 10 %``: no quantity has a larger Cramér-Rao
-    bound; useful runs beyond these are chance. ``the others warned``: the share of the other runs
+    bound; useful runs beyond these are chance. ``no data``: the true trajectory grows without
+    bound, so that there is no run. ``the others warned``: the share of the other runs
     with a warning of inaccurate derivatives. ``as good a fit``: the estimate fits better than that
     optimum, or the data cannot distinguish them.
     """
     rows = []
-    for group, part in runs.groupby(by, sort=False):
+    for group, every in runs.groupby(by, sort=False):
+        absent = every["message"].str.contains(NO_DATA)
+        part = every[~absent]
         useful = part["worst_after"] <= USEFUL
         above = (part["objective"] / part["objective_floor"] - 1) * part["measurements"]
         rows.append(
             dict(zip(by, group, strict=True))
             | {
+                "no data": int(absent.sum()),
                 "runs": len(part),
-                "useful": float(useful.mean()),
-                "useful optimum": float((part["worst_floor"] <= USEFUL).mean()),
-                "spread <= 10 %": float((part["spread"] <= USEFUL).mean()),
+                "useful": _two_digits(useful.mean()),
+                "useful optimum": _two_digits((part["worst_floor"] <= USEFUL).mean()),
+                "spread <= 10 %": _two_digits((part["spread"] <= USEFUL).mean()),
                 "the others warned": part["message"][~useful].str.contains(WARNING).mean(),
-                "as good a fit": float((above <= INDISTINGUISHABLE).mean()),
-                "all solutions found": float(part["complete"].mean()),
+                "as good a fit": _two_digits((above <= INDISTINGUISHABLE).mean()),
+                "all solutions found": _two_digits(part["complete"].mean()),
                 "median of worst": _two_digits(part["worst_after"].dropna().median()),
                 "median of worst, optimum": _two_digits(part["worst_floor"].dropna().median()),
                 "median seconds": _two_digits(part["seconds"].dropna().median()),
                 "most seconds": _two_digits(part["seconds"].max()),
             }
         )
-    return _without_constant_settings(pd.DataFrame(rows).round({"the others warned": 2}))
+    table = pd.DataFrame(rows).round({"the others warned": 2})
+    if not table["no data"].any():
+        table = table.drop(columns="no data")
+    return _without_constant_settings(table)
 
 
 def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:

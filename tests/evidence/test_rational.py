@@ -25,8 +25,8 @@ from evidence.rational.plan import (
     truth,
 )
 from evidence.rational.runs import measured, prepared
+from evidence.rational.tables import NO_DATA, frame
 from evidence.rational.tables import figures as rational_figures
-from evidence.rational.tables import frame
 from evidence.rational.tables import tables as rational_tables
 from evidence.running.campaign import Task
 from evidence.running.runner import run_campaign
@@ -322,6 +322,10 @@ def test_noisy_runs_are_compared_with_the_best_fit_to_the_data() -> None:
     assert row["all solutions found"] == 0.75
     assert tables["noise-models"].iloc[0]["model"] == "hiv"
     assert not {"errors", "sets"} & set(tables)
+    assert "no data" not in row
+    absent = Record(tasks[2]["key"], tasks[2], "error", None, f"InputError: {NO_DATA}: t = 2", 1.0)
+    row = rational_tables([*records[:2], absent])["noise"].iloc[0]
+    assert (row["no data"], row["runs"], row["useful"]) == (1, 2, 0.5)
 
 
 def test_a_run_without_an_answer_is_listed() -> None:
