@@ -29,9 +29,9 @@ ROOT_ROUNDING = 1e-15
 """Relative margin for the rounding of a square root and of its square."""
 
 
-COMPILED_FROM = 2.5e7
-"""Work of a search, in operations, from which on compiled code evaluates its boxes: half a second,
-which it takes to load. On a new computer it is compiled once for half a minute."""
+COMPILED_FROM = 1e8
+"""Work of a search, in operations, from which on compiled code evaluates its boxes: two seconds. It
+takes half a second to load; on a new computer it is compiled for half a minute, once."""
 
 COMPARED_FROM = 8 * SAMPLE_SIZE
 """Number of open nodes from which on levels are compared, which takes as long as two hundred."""
