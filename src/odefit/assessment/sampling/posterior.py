@@ -52,6 +52,7 @@ from odefit.methods.running.worker import Work
 from odefit.methods.running.workers import Workers
 from odefit.problem.problem import Problem
 from odefit.simulation import ForwardMap
+from odefit.simulation.engines.engine_choice import UNDECIDED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -300,9 +301,9 @@ def _tell(progress: Callable[[Progress], None] | None, done: int) -> None:
 def _seconds(problem: Problem, vector: Array, draws: int) -> float:
     """Return roughly how long a chain takes at least, so that workers begin with the first one."""
     forward = ForwardMap(problem)
-    forward.gradient(vector)  # compiles the model
+    forward.gradient(vector, UNDECIDED)  # compiles the model
     began = time.perf_counter()
-    forward.gradient(vector)
+    forward.gradient(vector, UNDECIDED)
     return (time.perf_counter() - began) * draws * LEAST_GRADIENTS
 
 
