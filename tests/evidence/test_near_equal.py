@@ -74,6 +74,7 @@ def test_a_solution_that_is_alone_has_the_intervals_of_the_table() -> None:
     assert ends == pytest.approx(list(result.params["k"].ci or ()))
 
 
+@pytest.mark.slow
 def test_bands_are_compared_with_the_true_states() -> None:
     drawn = data_set("sparse-prey", 0)
     problem = problem_from_mapping(drawn.mapping)

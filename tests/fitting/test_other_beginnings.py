@@ -36,6 +36,7 @@ def test_the_nearest_alias_gains_one_cycle_between_measurements() -> None:
     assert place == pytest.approx(ANSWER * speed ** np.array([1.0, 0.0, 1.0, 0.0, 0.0]), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_drawn_initial_values_at_an_alias_lead_to_a_lower_optimum() -> None:
     forward = ForwardMap(ring())
     answer = FINAL.run(forward, 0, ANSWER, Control())

@@ -169,6 +169,7 @@ def test_no_sample_and_no_search_is_below_the_proved_bound(name: str) -> None:
     assert least == pytest.approx(bounds.upper, rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_boxes_with_kinks_are_bounded_sharply() -> None:
     """Without supporting lines the search took 603 boxes."""
     problem = CASES["Laplace"][0]
