@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import Experiment, Model, Problem, SingleShooting, Status
-from odefit.assessment.continuation import FEW, LEAST, Continuation, between
+from odefit.assessment.continuation import Continuation
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Trouble
 from odefit.common.arrays import Array
@@ -23,109 +22,7 @@ from odefit.methods.polish import Answer, answer
 from odefit.methods.running.control import Control
 from odefit.reporting.notices import notice_sentence
 from odefit.simulation import Evaluation, ForwardMap
-
-TIMES = np.linspace(0.0, 6.0, 30)
-
-Make = Callable[[], tuple[ForwardMap, Array, Array]]
-
-
-def product() -> tuple[ForwardMap, Array, Array]:
-    """x = a b exp(-k t) where a weak term tells a from b: a ridge along a b = 6."""
-    bounds = {"lower": 0.1, "upper": 60.0}
-    problem = Problem(
-        Model(ode={"x": "-k*x"}, observables={"y": "a*b*x + 0.001*a"}),
-        {"t": TIMES, "y": 6.0 * np.exp(-0.5 * TIMES) + 0.002},
-        {"k": bounds, "a": bounds, "b": bounds},
-        {"x": 1.0},
-        noise={"y": {"sd": 0.1}},
-    )
-    return ForwardMap(problem), np.array([0.5, 2.0, 3.0]), np.array([0.5, 12.0, 0.5])
-
-
-def bent() -> tuple[ForwardMap, Array, Array]:
-    """The sum of a and b is determined: a straight way in logarithms leaves the ridge."""
-    problem = Problem(
-        Model(ode={"x": "-k*x"}, observables={"y": "(a + b)*x + 0.0001*a"}),
-        {"t": TIMES, "y": 6.0 * np.exp(-0.5 * TIMES)},
-        {key: {"lower": 0.1, "upper": 60.0} for key in ("k", "a", "b")},
-        {"x": 1.0},
-        noise={"y": {"sd": 0.1}},
-    )
-    return ForwardMap(problem), np.array([0.5, 0.2, 5.8]), np.array([0.5, 5.8, 0.2])
-
-
-def circle() -> tuple[ForwardMap, Array, Array]:
-    """The data determine the sum of the squares of a and b alone, and k."""
-    signed, positive = {"lower": -3.0, "upper": 3.0}, {"lower": 0.1, "upper": 3.0}
-    problem = Problem(
-        Model(ode={"x": "-k*x"}, observables={"y": "(a^2 + b^2)*x"}),
-        {"t": TIMES, "y": np.exp(-0.5 * TIMES)},
-        {"a": signed, "b": signed, "k": positive},
-        {"x": 1.0},
-        noise={"y": {"sd": 0.1}},
-    )
-    return ForwardMap(problem), np.array([0.6, 0.8, 0.5]), np.array([-0.8, -0.6, 0.5])
-
-
-def turns() -> tuple[ForwardMap, Array, Array]:
-    """x = cos(w t) at whole numbers, where w and 2 pi - w fit alike."""
-    times = np.arange(12.0)
-    problem = Problem(
-        Model(ode={"x": "w*v", "v": "-w*x"}),
-        {"t": times, "x": np.cos(times)},
-        {"w": {"lower": 0.2, "upper": 6.0}},
-        {"x": 1.0, "v": 0.0},
-        noise={"x": {"sd": 0.2}},
-        t0=0.0,
-    )
-    return ForwardMap(problem), np.array([1.0]), np.array([2 * np.pi - 1.0])
-
-
-def test_refits_lead_along_a_ridge_whichever_end_is_first() -> None:
-    forward, one, other = product()
-    highest = forward.cost(one) + 1.92
-    middle = 0.5 * (one + other)
-    assert forward.cost(middle) > highest  # the straight way in natural units leads over a valley
-    for first, last in ((one, other), (other, one)):
-        refits = Continuation(forward, Control(jobs=1), 0)
-        for extrapolated in (False, True):
-            places = refits._refits(first, last, highest, extrapolated)
-            assert places
-            costs = [forward.cost(x) for _, x in places]
-            assert [cost for cost, _ in places] == pytest.approx(costs)
-            assert max(costs) <= highest
-        assert refits.way(first, last, highest) is not None
-
-
-def test_a_bent_ridge_needs_refits() -> None:
-    forward, one, other = bent()
-    highest = forward.cost(one) + 1.92
-    refits = Continuation(forward, Control(jobs=1), 0)
-    assert not refits._straight(one, other, highest)
-    assert refits.way(one, other, highest)
-    spent = Continuation(forward, Control(jobs=1), 0)
-    spent._left = 0.0
-    assert spent.way(one, other, highest) is None
-
-
-def test_turns_of_an_oscillation_are_apart() -> None:
-    forward, one, other = turns()
-    highest = forward.cost(one) + 1.92
-    refits = Continuation(forward, Control(jobs=1), 0)
-    assert refits.way(one, other, highest) is None
-    assert refits.rise(one, other) > 1e3 * 3.84
-
-
-def test_the_path_is_geometric_for_positive_unknowns() -> None:
-    forward, one, other = product()
-    assert between(forward.problem, one, other, 0.5) == pytest.approx(np.sqrt(one * other))
-    signed = Problem(
-        Model(ode={"x": "-k*x"}),
-        {"t": TIMES, "x": np.exp(-TIMES)},
-        {"k": {"lower": -3.0, "upper": 3.0}},
-        {"x": 1.0},
-    )
-    assert between(signed, np.array([1.0]), np.array([2.0]), 0.5)[0] == 1.5
+from tests.assessment.ridges import Make, bent, circle, product, turns
 
 
 def test_intervals_reach_the_other_values_of_the_hill_and_say_so() -> None:
@@ -188,31 +85,11 @@ def test_solutions_that_fit_are_counted_by_hill(make: Make, hills: int) -> None:
         assert counted.uncertainty is state.uncertainty
 
 
-def test_a_ridge_that_turns_back_in_every_unknown_is_followed() -> None:
-    forward, one, other = circle()
-    refits = Continuation(forward, Control(jobs=1), 10_000)
-    cost = forward.cost(one)
-    ridge = refits.ridges(one, cost + 0.1)
-    places = np.array([x for _, x in ridge])
-    assert np.hypot(*places[:, :2].T) == pytest.approx(1.0, abs=1e-3)
-    turns = np.sort(np.arctan2(places[:, 1], places[:, 0]))
-    assert np.diff(turns).max() < 0.7
-    assert turns[0] + 2 * np.pi - turns[-1] < 0.7
-    few = Continuation(forward, Control(jobs=1), 0)
-    assert 10 < len(few.ridges(one, cost + 0.1)) < len(ridge)
-    assert few._left >= 0.5 * LEAST - 2 * FEW
-    # Refits that hold one unknown do not lead to the other side.
-    alone = Continuation(forward, Control(jobs=1), 0)
-    assert alone.way(one, other, cost + 0.1) is None
-    state, _ = two_ends(circle)
+def test_places_of_a_ridge_that_turns_back_are_one_solution() -> None:
+    state, other = two_ends(circle)
     best = state.solutions[0]
     counted = with_hills(replace(state, equal=(best, replace(best, vector=other)), near=()))
     assert (len(counted.equal), counted.unsure) == (1, 0)
-
-
-def test_determined_unknowns_have_no_ridge() -> None:
-    forward, one, _ = turns()
-    assert Continuation(forward, Control(jobs=1), 0).ridges(one, forward.cost(one) + 0.1) == []
 
 
 def test_ends_of_one_ridge_are_one_solution_although_the_equations_distinguish_them() -> None:
