@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -120,14 +119,11 @@ def table_1(runs: pd.DataFrame) -> pd.DataFrame:
             continue
         row: dict[str, Any] = {"model": _short(model), "runs": int(part["after"].notna().sum())}
         for name, column in OURS.items():
-            row |= {
-                f"{name}: {kind}": _two_digits(part[column].agg(kind))
-                for kind in ("median", "mean")
-            }
+            row |= {f"{name}: {kind}": part[column].agg(kind) for kind in ("median", "mean")}
         medians, means = paper.medians(model), paper.means(model)
         row |= {name: f"{medians[name]:.1f} / {means[name]:.1f}" for name in SHOWN}
         rows.append(row)
-    return pd.DataFrame(rows)
+    return _shown(pd.DataFrame(rows))
 
 
 def appendix_b(runs: pd.DataFrame) -> pd.DataFrame:
@@ -163,11 +159,11 @@ def targets(runs: pd.DataFrame) -> pd.DataFrame:
                 "missed, at the floor": int((~reached & floor).sum()),
                 "missed otherwise": int((~reached & ~floor).sum()),
                 "all solutions found": int(part["complete"].sum()),
-                "median seconds": _two_digits(part["seconds"].dropna().median()),
-                "most seconds": _two_digits(part["seconds"].max()),
+                "median seconds": part["seconds"].dropna().median(),
+                "most seconds": part["seconds"].max(),
             }
         )
-    return _without_constant_settings(pd.DataFrame(rows))
+    return _shown(pd.DataFrame(rows))
 
 
 def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -191,22 +187,22 @@ def usefulness(runs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
             | {
                 "no data": int(absent.sum()),
                 "runs": len(part),
-                "useful": _two_digits(useful.mean()),
-                "useful optimum": _two_digits((part["worst_floor"] <= USEFUL).mean()),
-                "spread <= 10 %": _two_digits((part["spread"] <= USEFUL).mean()),
+                "useful": useful.mean(),
+                "useful optimum": (part["worst_floor"] <= USEFUL).mean(),
+                "spread <= 10 %": (part["spread"] <= USEFUL).mean(),
                 "the others warned": part["message"][~useful].str.contains(WARNING).mean(),
-                "as good a fit": _two_digits((above <= INDISTINGUISHABLE).mean()),
-                "all solutions found": _two_digits(part["complete"].mean()),
-                "median of worst": _two_digits(part["worst_after"].dropna().median()),
-                "median of worst, optimum": _two_digits(part["worst_floor"].dropna().median()),
-                "median seconds": _two_digits(part["seconds"].dropna().median()),
-                "most seconds": _two_digits(part["seconds"].max()),
+                "as good a fit": (above <= INDISTINGUISHABLE).mean(),
+                "all solutions found": part["complete"].mean(),
+                "median of worst": part["worst_after"].dropna().median(),
+                "median of worst, optimum": part["worst_floor"].dropna().median(),
+                "median seconds": part["seconds"].dropna().median(),
+                "most seconds": part["seconds"].max(),
             }
         )
-    table = pd.DataFrame(rows).round({"the others warned": 2})
+    table = pd.DataFrame(rows)
     if not table["no data"].any():
         table = table.drop(columns="no data")
-    return _without_constant_settings(table)
+    return _shown(table)
 
 
 def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
@@ -219,29 +215,30 @@ def models(runs: pd.DataFrame, prepared: Mapping[str, Mapping[str, Any]]) -> pd.
             rows.append(
                 {
                     "model": name,
-                    "preparation, seconds": _two_digits(once.get("seconds")),
+                    "preparation, seconds": once.get("seconds"),
                     "paths": once.get("paths"),
                     "solutions": promised,
                     "runs": len(part),
                     "all found": int(part["complete"].sum()),
                     "fewest real": part["real"].min(),
                     "most real": part["real"].max(),
-                    "median seconds": _two_digits(part["seconds"].dropna().median()),
-                    "most seconds": _two_digits(part["seconds"].max()),
+                    "median seconds": part["seconds"].dropna().median(),
+                    "most seconds": part["seconds"].max(),
                 }
             )
     table = pd.DataFrame(rows)
     for column in table.columns[1:]:
         table[column] = pd.to_numeric(table[column])
+    return _shown(table)
+
+
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without settings that all rows share, with two digits of what is no count."""
+    shared = [name for name in SETTING if name in table and table[name].nunique() == 1]
+    table = table.drop(columns=shared)
+    for name in table.select_dtypes("float"):
+        table[name] = table[name].map(lambda x: x if x % 1 == 0 else float(f"{x:.2g}"))
     return table
-
-
-def _two_digits(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else float(f"{value:.2g}")
-
-
-def _without_constant_settings(table: pd.DataFrame) -> pd.DataFrame:
-    return table.drop(columns=[name for name in SETTING if table[name].nunique() == 1])
 
 
 def _short(model: str) -> str:
