@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+
+from odefit.common.context_values import holding
 
 _cores: ContextVar[int] = ContextVar("cores", default=1)
 
@@ -14,11 +15,6 @@ def cores() -> int:
     return _cores.get()
 
 
-@contextmanager
-def using_cores(count: int) -> Iterator[None]:
+def using_cores(count: int) -> AbstractContextManager[None]:
     """Let work of this thread use that many cores within the block."""
-    token = _cores.set(count)
-    try:
-        yield
-    finally:
-        _cores.reset(token)
+    return holding(_cores, count)

@@ -8,8 +8,7 @@ so that no method needs its own record.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odefit.common.arrays import Array
+from odefit.common.context_values import holding
 from odefit.problem.problem import Problem
 
 
@@ -104,11 +104,6 @@ def best_seen() -> BestSeen | None:
     return _current.get()
 
 
-@contextmanager
-def noting(seen: BestSeen) -> Iterator[None]:
+def noting(seen: BestSeen) -> AbstractContextManager[None]:
     """Record all evaluations of this thread within the block."""
-    token = _current.set(seen)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return holding(_current, seen)

@@ -37,7 +37,7 @@ POOL_AFTER_SECONDS = 3.0
 start."""
 
 HELPED_AFTER_SECONDS = 1.5
-"""The same for a process that continues its work while they start."""
+"""Seconds of work in this process after which others are started, if it continues meanwhile."""
 
 LOOK_SECONDS = 2.0  # seconds between two counts of a cluster's workers
 

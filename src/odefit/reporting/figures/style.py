@@ -21,6 +21,7 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter, ScalarFormatter
 
 from odefit.common.arrays import Array
+from odefit.common.context_values import holding
 from odefit.problem.calendars import Calendar
 from odefit.reporting.figures.date_axes import DateLabels, DateTicks
 
@@ -254,14 +255,10 @@ def plain_style() -> Iterator[None]:
     if _PLAIN.get():
         yield
         return
-    token = _PLAIN.set(True)
-    try:
-        with matplotlib.rc_context():
-            matplotlib.rcdefaults()
-            matplotlib.rcParams.update(_RC)
-            yield
-    finally:
-        _PLAIN.reset(token)
+    with holding(_PLAIN, True), matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_RC)
+        yield
 
 
 def new_figure(width: float, height: float) -> Plot:

@@ -14,13 +14,14 @@ whatever its purpose.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+
+from odefit.common.context_values import holding
 
 REASON = "the integration was stopped because the search had to end"
 """The reason of a trajectory that was cut off."""
@@ -64,14 +65,9 @@ def cut_off() -> CutOff:
     return _cut_off.get()
 
 
-@contextmanager
-def cutting_off(by: CutOff) -> Iterator[None]:
+def cutting_off(by: CutOff) -> AbstractContextManager[None]:
     """Apply a cut-off to all integrations of this thread within the block."""
-    token = _cut_off.set(by)
-    try:
-        yield
-    finally:
-        _cut_off.reset(token)
+    return holding(_cut_off, by)
 
 
 NANOSECONDS = 20.0  # nanoseconds that one operation takes
@@ -123,11 +119,6 @@ def count_work(operations: float) -> None:
         limit.spent += operations
 
 
-@contextmanager
-def counting(limit: WorkLimit) -> Iterator[None]:
+def counting(limit: WorkLimit) -> AbstractContextManager[None]:
     """Count all work of this thread within the block."""
-    token = _work_limit.set(limit)
-    try:
-        yield
-    finally:
-        _work_limit.reset(token)
+    return holding(_work_limit, limit)
