@@ -15,12 +15,14 @@ import pytest
 import odefit
 from odefit import InputError, Problem, SingleShooting, Status
 from odefit.assessment.sampling.chains import CalledOff, Chain, begun, called_off, leave
+from odefit.assessment.sampling.log_posterior import LogPosterior
 from odefit.assessment.sampling.posterior import (
     Posterior,
     _posterior,
     _together,
     sample_posterior,
 )
+from odefit.assessment.sampling.stored_density import BLOCK
 from odefit.common.arrays import Array
 from odefit.methods.running.control import Control
 from tests.assessment.lines import least_squares, line
@@ -72,8 +74,10 @@ def test_finished_chains_are_found_in_the_checkpoint(tmp_path: Path) -> None:
     vector = fitted(problem)
     path = tmp_path / "chains"
 
-    def sampled(chains: int, kept: Path | None = path) -> Posterior:
-        return sample_posterior(problem, vector, 20, chains, 20, seed=3, jobs=1, checkpoint=kept)
+    def sampled(chains: int, kept: Path | None = path, draws: int = 20, seed: int = 3) -> Posterior:
+        return sample_posterior(
+            problem, vector, draws, chains, 20, seed=seed, jobs=1, checkpoint=kept
+        )
 
     sampled(2)
     execute(path, "DELETE FROM records WHERE key = '0'")
@@ -82,8 +86,50 @@ def test_finished_chains_are_found_in_the_checkpoint(tmp_path: Path) -> None:
     assert found.chains.tobytes() == plain.chains.tobytes()
     assert found.divergences == plain.divergences
     assert sorted(records(path, "chains of a posterior")) == ["0", "1", "2"]
+    longer = sampled(2, draws=30)
+    assert longer.chains.tobytes() == sampled(2, None, draws=30).chains.tobytes()
+    assert np.array_equal(longer.chains[:, :20], plain.chains[:2])
     with pytest.raises(InputError, match="belongs to another problem"):
-        sample_posterior(problem, vector, 30, 2, 20, seed=3, jobs=1, checkpoint=path)
+        sampled(2, seed=4)
+
+
+def sampled_line(draws: int, path: Path | None, jobs: int = 1) -> Posterior:
+    return sample_posterior(
+        line(), np.array([0.5, 1.0]), draws, 2, 60, seed=3, jobs=jobs, checkpoint=path
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_chain_that_was_killed_is_repeated_from_its_densities(tmp_path: Path, jobs: int) -> None:
+    path = tmp_path / "chains"
+    kind = "chains of a posterior: densities of chain {}"
+    context = multiprocessing.get_context("spawn")
+    killed = context.Process(target=sampled_line, args=(10**6, path, jobs))
+    killed.start()
+    while len(known := records(path, kind.format(0))) < 3:
+        assert killed.is_alive()
+        time.sleep(0.02)
+    killed.kill()
+    killed.join()
+    known = records(path, kind.format(0))
+    assert not records(path, "chains of a posterior")  # none is finished
+    evaluated = []
+
+    def counted(density: LogPosterior, point: Array) -> tuple[float, Array]:
+        evaluated.append(point.copy())
+        return plain_call(density, point)
+
+    plain_call = LogPosterior.__call__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LogPosterior, "__call__", counted)
+        plain = sampled_line(300, None)
+        all_points = len(evaluated)
+        evaluated.clear()
+        found = sampled_line(300, path)
+    assert found.chains.tobytes() == plain.chains.tobytes()
+    assert found.divergences == plain.divergences
+    assert 0 < len(evaluated) <= all_points - BLOCK * min(len(known), 3)
 
 
 @pytest.mark.slow

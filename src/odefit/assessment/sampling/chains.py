@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +15,10 @@ import numpy as np
 
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.sampling.log_posterior import LogPosterior
+from odefit.assessment.sampling.stored_density import StoredDensity
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError
+from odefit.methods.running.checkpoint import Checkpoint
 from odefit.methods.running.control import Control
 from odefit.problem.inputs.issues import LARGEST
 from odefit.problem.problem import Problem
@@ -50,20 +52,21 @@ class Chain(NamedTuple):
 
 
 class ChainOrder(NamedTuple):
-    """The chain to be made: its number, length and seed, and where it begins, shape (n,)."""
+    """The chain to be made: its number, length and seed, and where it begins, shape (n,).
+
+    `checkpoint` opens the one that keeps the densities of this chain; None for no checkpoint.
+    """
 
     number: int
     draws: int
     tune: int
     seed: int
     begin: Array
+    checkpoint: Callable[[], Checkpoint] | None = None
 
 
 def run_chain(problem: Problem, order: ChainOrder, control: Control) -> Chain:
     """Return a chain; if the control ends it early, what it has drawn by then."""
-    import nutpie
-    from nutpie.compiled_pyfunc import from_pyfunc
-
     vector, n = order.begin, len(order.begin)
     forward = ForwardMap(problem)
     evaluation = forward.evaluate(vector, UNDECIDED)
@@ -79,13 +82,25 @@ def run_chain(problem: Problem, order: ChainOrder, control: Control) -> Chain:
     density = LogPosterior(forward, vector, evaluation)
     if control.should_stop():
         return Chain.empty(n)
+    with nullcontext() if order.checkpoint is None else order.checkpoint() as checkpoint:
+        return _sampled(density, StoredDensity(density, checkpoint), order, control)
+
+
+def _sampled(
+    density: LogPosterior, valued: StoredDensity, order: ChainOrder, control: Control
+) -> Chain:
+    """Return the chain of a density whose values are those of `valued`."""
+    import nutpie
+    from nutpie.compiled_pyfunc import from_pyfunc
+
+    n = len(order.begin)
     first = np.random.default_rng([order.seed, order.number])
     here = copy_context()  # the sampler calls from a thread of its own, which lacks the cut-off
 
     def log_density(point: Array) -> tuple[float, Array]:
         if control.should_stop():
             return -math.inf, np.zeros(n)  # ends the current draw, which may need 1,000 of them
-        return here.run(density, point)
+        return here.run(valued, point)
 
     def start(_: int) -> Array:
         for shrink in range(INITIAL_POINTS):

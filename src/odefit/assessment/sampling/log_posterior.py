@@ -9,7 +9,6 @@ import numpy as np
 from odefit.assessment.intervals.interval_coordinates import IntervalCoordinates
 from odefit.common.arrays import Array
 from odefit.simulation import Evaluation, Failure, ForwardMap
-from odefit.simulation.engines.engine_choice import EngineChoice
 from odefit.simulation.evaluation import CostGradient
 from odefit.simulation.residuals.prior_residuals import PriorResiduals
 
@@ -32,7 +31,7 @@ class LogPosterior:
     def __init__(self, forward: ForwardMap, vector: Array, evaluation: Evaluation) -> None:
         self.forward = forward
         self.coordinates = IntervalCoordinates.of(forward.problem)
-        self._choice: EngineChoice = evaluation.choice
+        self._first_choice = self._choice = evaluation.choice
         self._count = len(evaluation.residuals)
         self._priors = PriorResiduals(forward.problem, plain=False)
         self.centre, information = self._mode(vector, evaluation)
@@ -75,6 +74,10 @@ class LogPosterior:
             scale = evaluation.objective / max(self._count - len(at), 1)
         prior = np.diag(self.coordinates.prior_precision(at))
         return np.asarray(jacobian.T @ jacobian / scale + prior)
+
+    def forget_engines(self) -> None:
+        """Forget which engines served, except at the estimate."""
+        self._choice = self._first_choice
 
     def natural(self, coordinates: Array) -> Array:
         """Return the unknowns, shape (n,), at whitened coordinates."""

@@ -217,7 +217,8 @@ def sample_posterior(
 
     Samples depend on `seed` alone, not on `jobs`. If the `time_limit`, the `memory` or the event
     `stop` ends the work, the results so far are returned, labelled as such. `checkpoint` is a file
-    that stores finished chains for later runs. Raises InputError for unusable arguments, without
+    that stores finished chains, and the densities of those on this computer, for later runs, also
+    of more draws. Raises InputError for unusable arguments, without
     the package nutpie, and for a model that cannot be integrated at the estimate.
     """
     for name, number in (("draws", draws), ("chains", chains), ("tune", tune)):
@@ -228,7 +229,7 @@ def sample_posterior(
     control = control_of(seed, time_limit, executor, jobs, progress, checkpoint, stop, memory)
     with interruptible(control):  # this takes seconds
         require("nutpie")
-    options: dict[str, Any] = {"vector": vector, "draws": draws, "tune": tune, "seed": seed}
+    options: dict[str, Any] = {"vector": vector, "tune": tune, "seed": seed}
     begin = np.array([vector, *others])
     if len(others):
         options["others"] = np.array(others)
@@ -245,7 +246,9 @@ def sample_posterior(
         work = Work(partial(_unchanged, problem), partial(_run_remotely, folder))
 
         def order(number: int) -> ChainOrder:
-            return ChainOrder(number, draws, tune, seed, begin[number % len(begin)])
+            kind = f"densities of chain {number}"
+            densities = None if stored is None else stored.beside(kind)
+            return ChainOrder(number, draws, tune, seed, begin[number % len(begin)], densities)
 
         def here(number: int) -> Chain:
             rounds = math.ceil((chains - number) / max(workers.number, 1))
@@ -316,6 +319,8 @@ def _run_remotely(folder: Path, problem: Problem, task: tuple[ChainOrder, Remote
     """Run a chain in a worker process, and leave what it has in `folder` if it is called off."""
     order, chain_control = task
     with chain_control.running() as control:
+        if not folder.exists():  # this is another computer
+            order = order._replace(checkpoint=None)
         with begun(folder, order.number):
             control = replace(control, interrupted=CalledOff(folder))
             chain = run_chain(problem, order, control)

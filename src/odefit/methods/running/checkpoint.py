@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +134,10 @@ class Checkpoint:
             raise InputError(
                 f"{path}: cannot be read as a checkpoint: {error}; name another file or remove it"
             ) from error
+
+    def beside(self, kind: str) -> Callable[[], Checkpoint]:
+        """Return what opens the records of another kind of this work, also in other processes."""
+        return partial(Checkpoint, self.path, f"{self.kind}: {kind}", self._identity)
 
     # Reading --------------------------------------------------------------------------------------
 
