@@ -53,6 +53,18 @@ def circle() -> tuple[ForwardMap, Array, Array]:
     return ForwardMap(problem), np.array([0.6, 0.8, 0.5]), np.array([-0.8, -0.6, 0.5])
 
 
+def ring(angle: float) -> tuple[ForwardMap, Array]:
+    """The data determine the distance of (a, b) from (3, 3) alone, which is 1, and k."""
+    problem = Problem(
+        Model(ode={"x": "-k*x"}, observables={"y": "((a - 3)^2 + (b - 3)^2)*x"}),
+        {"t": TIMES, "y": np.exp(-0.5 * TIMES)},
+        {key: {"lower": 0.1, "upper": 9.0} for key in ("a", "b", "k")},
+        {"x": 1.0},
+        noise={"y": {"sd": 0.1}},
+    )
+    return ForwardMap(problem), np.array([3 + np.cos(angle), 3 + np.sin(angle), 0.5])
+
+
 def turns() -> tuple[ForwardMap, Array, Array]:
     """x = cos(w t) at whole numbers, where w and 2 pi - w fit alike."""
     times = np.arange(12.0)

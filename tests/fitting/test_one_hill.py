@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from odefit import Experiment, Model, Problem, SingleShooting, Status
-from odefit.assessment.continuation import Continuation
+from odefit.assessment.intervals.continuation import Continuation
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Trouble
 from odefit.common.arrays import Array

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.assessment.continuation import Continuation, Place, distance
+from odefit.assessment.intervals.continuation import Continuation, Place, distance
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.common.arrays import Array

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from odefit.assessment.intervals.flat_directions import (
 from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Direction, Trouble
 from odefit.simulation import Evaluation
+from tests.assessment.ridges import ring
 
 
 def late_samples() -> Problem:
@@ -93,7 +96,7 @@ def test_an_unknown_too_large_to_be_held_is_not_determined(huge: float) -> None:
     assert isinstance(evaluation, Evaluation)
     found = assess_uncertainty(forward, vector, evaluation)
     assert found.trouble["a"] is Trouble.NO_EFFECT
-    moves = small_moves(
+    moves, _ = small_moves(
         forward, vector, np.array([[0.0, 1.0]]), np.ones(2, dtype=bool), np.ones(2), 1.0
     )
     assert np.isinf(moves[1])
@@ -150,10 +153,28 @@ def test_a_flat_direction_does_not_equate_a_volume_and_its_half() -> None:
     assert moved_by_flat_directions(forward, vector, evaluation).tolist() == [True, False, False]
 
 
+@pytest.mark.parametrize("angle", [0.4, 1.5, 2.9, 3.3, 4.5, 5.9])
+def test_the_verdict_does_not_depend_on_the_place_on_a_ridge(angle: float) -> None:
+    """Near a turn, one of the two unknowns hardly changes with the other."""
+    forward, vector = ring(angle)
+    evaluation = forward.evaluate(vector)
+    assert isinstance(evaluation, Evaluation)
+    found = assess_uncertainty(forward, vector, evaluation)
+    assert found.trouble == dict.fromkeys("ab", Trouble.NOT_DETERMINED)
+    (direction,) = found.directions
+    ranges = re.findall(r"([ab]) from ([0-9.]+) to ([0-9.]+)", direction.sentence)
+    assert {name for name, *_ in ranges} == {"a", "b"}
+    for _, low, high in ranges:
+        assert float(low) == pytest.approx(2.0, abs=0.15)
+        assert float(high) == pytest.approx(4.0, abs=0.15)
+
+
 def test_only_undetermined_unknowns_are_described() -> None:
     direction = Direction(("a", "b", "c"), (1.0, 0.01, 0.003), "a, b and c cannot be told apart.")
-    lost = Trouble.NOT_DETERMINED
-    (one,) = of_what_is_lost([direction], {"a": lost})
+    lost, within = Trouble.NOT_DETERMINED, {"b": (1.23, 4.0), "d": (1.0, 2.0)}
+    (one,) = of_what_is_lost([direction], {"a": lost}, [within])
     assert one.sentence == "The data do not determine a, with which b and c hardly change."
-    (two,) = of_what_is_lost([direction], {"a": lost, "b": lost, "c": lost})
-    assert two.sentence == direction.sentence
+    (two,) = of_what_is_lost([direction], {"a": lost, "b": lost, "c": lost}, [within])
+    assert two.sentence == f"{direction.sentence} Fits as good have about b from 1.2 to 4."
+    (three,) = of_what_is_lost([direction], {"a": lost, "b": lost, "c": lost}, [{}])
+    assert three.sentence == direction.sentence

@@ -3,28 +3,30 @@
 A null vector of the Jacobian involves nearly every unknown. For example, data after absorption do
 not determine its rate, and the volume changes by a thousandth with that rate; only the rate is
 undetermined. The null vector applies only to small changes, so the model itself shows how far the
-other unknowns move. The unknown that the direction moves most is held at other values, and all
-others of its experiments are refitted.
+other unknowns move: refits follow the direction both ways to the bounds
+(:mod:`odefit.assessment.intervals.continuation`). The verdict is that on all values along it, so
+that it does not depend on where a search ended.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from odefit.assessment.intervals.continuation import Continuation
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.intervals.directions import null_directions
 from odefit.assessment.parts import Direction, Trouble
 from odefit.common.arrays import Array, BoolArray
 from odefit.common.effects import acting, undetermined
 from odefit.common.errors import listed
-from odefit.methods.estimate import Start, Status
+from odefit.methods.local.scaling import bounds_touched
 from odefit.methods.running.control import Control
-from odefit.methods.single_shooting import START_SEARCH
 from odefit.problem.inputs.issues import LARGEST
 from odefit.problem.problem import Problem
 from odefit.problem.variants.parts import Part, separate_parts
@@ -33,31 +35,38 @@ from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 SMALL_MOVE = 3.0
-"""Change of an unknown along a flat direction, in standard errors, for which it has an interval.
+"""Span of an unknown along a flat direction, in standard errors, for which it has an interval.
 The square of the largest change within the bounds is added to its variance, so that the interval
 covers it."""
 
 SMALL_PART = 0.5
-"""Change relative to the size of the unknown for which it has an interval, too: standard errors of
-a hundredth make every change many of them."""
+"""Span relative to the smallest value along it for which it has an interval, too: standard errors
+of a hundredth make every change many of them."""
 
 ALIKE = 0.5
 """Smallest change of an unknown along a flat direction, relative to the largest, that makes the two
 inseparable."""
 
-FACTORS = (1.5, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""Factors that change the most affected unknown both ways, smallest first."""
+EVALUATIONS = 300
+"""Largest number of evaluations along a flat direction, both ways."""
 
-BISECTIONS = 3
-"""Number of bisections between the farthest value that fits as well and the next one."""
-
-ONE_STANDARD_ERROR = 1.0  # largest deviance of such a change
-
+ONE_STANDARD_ERROR = 1.0  # largest deviance of values along it
 
 KEPT = 100
-"""Number of walks of a problem that are kept, since several stages of a fit ask for the same."""
+"""Number of directions that are kept of a problem, as several stages of a fit ask for the same."""
 
-_known: WeakKeyDictionary[Problem, dict[tuple[bytes, int, float], Array]] = WeakKeyDictionary()
+
+class FlatRidge(NamedTuple):
+    """The values of all unknowns along a flat direction, shape (k, n), those of the answer first.
+
+    There are no others if it is not flat. It is `whole` if it ends at bounds or in itself.
+    """
+
+    values: Array
+    whole: bool
+
+
+_known: WeakKeyDictionary[Problem, dict[tuple[bytes, int, float], FlatRidge]] = WeakKeyDictionary()
 
 
 def small_moves(
@@ -67,33 +76,35 @@ def small_moves(
     taking_part: BoolArray,
     errors: Array,
     variance: float,
-) -> Array:
+) -> tuple[Array, list[FlatRidge | None]]:
     """Return the changes of unknowns along flat directions, in natural units, shape (n,).
 
     `rows` are these directions relative to the sizes of the unknowns, shape (d, n). `taking_part`
     marks the unknowns to examine, shape (n,). `errors` are the standard errors without these
-    directions, shape (n,). Changes above both :data:`SMALL_MOVE` of these errors and
-    :data:`SMALL_PART` of the unknown, and unknown changes, are infinite.
+    directions, shape (n,). Changes are infinite where they are unknown, or where the span along the
+    whole direction is above both :data:`SMALL_MOVE` of these errors and :data:`SMALL_PART` of the
+    smallest value. The directions that were followed are returned, too.
     """
-    moves = np.zeros(len(vector))
-    sizes = sizes_at(forward.problem, vector, part=0.0)
-    small = np.maximum(SMALL_MOVE * errors, SMALL_PART * sizes)
+    problem, moves = forward.problem, np.zeros(len(vector))
     usable = forward.nodes is None and math.isfinite(variance) and variance > 0.0
-    parts = separate_parts(forward.problem) if usable else ()
+    parts = separate_parts(problem) if usable else ()
+    ridges: list[FlatRidge | None] = []
     for row in rows:
         pivot = int(np.argmax(np.abs(row)))
         alike = np.abs(row) >= ALIKE * np.abs(row[pivot])
         moves[alike] = math.inf
         others = taking_part & ~alike
-        if not others.any():
-            continue
-        if not usable:
-            moves[others] = math.inf
-            continue
-        changes = _moves_with(forward.problem, parts, vector, pivot, variance)
-        changes = np.where(changes <= small, changes, math.inf)
+        ridge, changes = None, np.full(len(vector), math.inf)
+        if usable and others.any():
+            ridge = _followed(problem, parts, vector, row, variance)
+        ridges.append(ridge)
+        if ridge is not None and len(ridge.values) > 1:
+            sizes = np.min([sizes_at(problem, one, part=0.0) for one in ridge.values], axis=0)
+            most = np.maximum(SMALL_MOVE * errors, SMALL_PART * sizes)
+            small = np.ptp(ridge.values, axis=0) <= most
+            changes = np.where(small, np.abs(ridge.values - vector).max(axis=0), math.inf)
         moves[others] = np.hypot(moves[others], changes[others])
-    return moves
+    return moves, ridges
 
 
 def moved_by_flat_directions(
@@ -114,103 +125,71 @@ def moved_by_flat_directions(
     if not len(rows):
         return lost
     none = np.zeros(len(vector))
-    moves = small_moves(forward, vector, rows, lost & effective, none, variance)
+    moves, _ = small_moves(forward, vector, rows, lost & effective, none, variance)
     return np.asarray(lost & (~effective | np.isinf(moves)))
 
 
 def of_what_is_lost(
-    directions: Sequence[Direction], trouble: Mapping[str, Trouble]
+    directions: Sequence[Direction],
+    trouble: Mapping[str, Trouble],
+    ranges: Sequence[Mapping[str, tuple[float, float]]],
 ) -> tuple[Direction, ...]:
-    """Return the directions with the words for one unknown where they move all others little."""
+    """Return the directions with the words for one unknown where they move all others little.
+
+    `ranges` are the values of unknowns that remain away from their bounds along each of them.
+    """
     described = []
-    for direction in directions:
+    for direction, within in zip(directions, ranges, strict=True):
         lost = [key for key in direction.keys if trouble.get(key) is Trouble.NOT_DETERMINED]
         others = [key for key in direction.keys if key not in trouble]
+        words = direction.sentence
         if len(lost) == 1 and others:
             change = "change" if others[1:] else "changes"
             words = f"The data do not determine {lost[0]}, with which {listed(others)} hardly "
             words = f"{words}{change}."
-            direction = replace(direction, sentence=words)
-        described.append(direction)
+        spans = [f"{k} from {within[k][0]:.2g} to {within[k][1]:.2g}" for k in lost if k in within]
+        if spans:
+            words = f"{words} Fits as good have about {listed(spans)}."
+        described.append(replace(direction, sentence=words))
     return tuple(described)
 
 
-def _moves_with(
-    problem: Problem, parts: tuple[Part, ...], vector: Array, pivot: int, variance: float
-) -> Array:
-    """Return the largest changes of all unknowns while one takes values that fit as well.
+def ranges_inside(problem: Problem, ridge: FlatRidge | None) -> dict[str, tuple[float, float]]:
+    """Return the ranges along a ridge of the unknowns that remain away from their bounds there."""
+    if ridge is None or not ridge.whole:
+        return {}
+    low, high = ridge.values.min(axis=0), ridge.values.max(axis=0)
+    inside = ~(bounds_touched(problem, low) | bounds_touched(problem, high))
+    return {key: (low[k], high[k]) for k, key in enumerate(problem.keys) if inside[k]}
 
-    They are infinite, since they cannot be found, where an unknown is too large to be held.
+
+def _followed(
+    problem: Problem, parts: tuple[Part, ...], vector: Array, row: Array, variance: float
+) -> FlatRidge:
+    """Return what follows a flat direction, which is relative to the sizes of the unknowns.
+
+    It has the answer alone where an unknown is too large to be held.
     """
     if np.abs(vector).max() > LARGEST:
-        return np.full(len(vector), math.inf)
-    part = next((p for p in parts if pivot in p.unshared), None)
-    moves = np.zeros(len(vector))
-    if part is None:
-        vector_of, places, alone = vector, np.arange(len(vector)), problem
-    else:
-        held = {problem.keys[i]: float(vector[i]) for i in part.shared & set(part.places.tolist())}
-        vector_of, places, alone = (
-            vector[part.unshared],
-            part.unshared,
-            part.problem.with_unknowns(fix=held),
-        )
-    here = int(np.flatnonzero(places == pivot)[0])
-    rest = np.arange(len(places)) != here
-    name = alone.keys[here]
-    unknown = problem.unknowns[pivot].parameter
-    known = _known.setdefault(problem, {})
-    key = vector.tobytes(), pivot, variance
+        return FlatRidge(vector[None], False)
+    pivot = int(np.argmax(np.abs(row)))
+    known, key = _known.setdefault(problem, {}), (vector.tobytes(), pivot, variance)
     if key in known:
         return known[key]
-    least = ForwardMap(alone).cost(vector_of, UNDECIDED)
-
-    def refitted(value: float, start: Array) -> Array | None:
-        """Return the others with the unknown at a value; None if they do not fit as well."""
-        end = _refitted(alone, {name: value}, start)
-        if end is None or not 2.0 * (end.cost - least) / variance <= ONE_STANDARD_ERROR:
-            return None
-        return end.vector
-
-    for values in _values(float(vector[pivot]), unknown.lower, unknown.upper):
-        # Each refit begins at the one before, so that the walk stays on the hill of the answer.
-        inside, beyond, at = float(vector[pivot]), math.nan, vector_of[rest]
-        for value in values:
-            end = refitted(value, at)
-            if end is None:
-                beyond = value
-                break
-            inside, at = value, end
-            moves[places[rest]] = np.maximum(moves[places[rest]], np.abs(at - vector_of[rest]))
-        if beyond == next(iter(values), math.nan):
-            moves[:] = math.inf  # it ends at once: the direction is not flat
-            break
-        for _ in range(0 if math.isnan(beyond) else BISECTIONS):
-            middle = 0.5 * (inside + beyond)
-            end = refitted(middle, at)
-            if end is None:
-                beyond = middle
-                continue
-            inside, at = middle, end
-            moves[places[rest]] = np.maximum(moves[places[rest]], np.abs(at - vector_of[rest]))
+    part = next((p for p in parts if pivot in p.unshared), None)
+    places, alone = np.arange(len(vector)), problem
+    if part is not None:
+        held = {problem.keys[i]: float(vector[i]) for i in part.shared & set(part.places.tolist())}
+        places, alone = part.unshared, part.problem.with_unknowns(fix=held)
+    forward, here = ForwardMap(alone), vector[places]
+    highest = forward.cost(here, UNDECIDED) + 0.5 * variance * ONE_STANDARD_ERROR
+    direction = row[places] * sizes_at(problem, vector, part=0.0)[places]
+    refits = Continuation(forward, Control(jobs=1), 0)
+    ridge = refits.ridge(here, direction, highest, EVALUATIONS)
+    values = np.tile(vector, (1 + len(ridge.places), 1))
+    for values_there, (_, place) in zip(values[1:], ridge.places, strict=True):
+        values_there[places] = place
     while len(known) >= KEPT:
         known.pop(next(iter(known)))
-    known[key] = moves
-    return moves
-
-
-def _values(value: float, lower: float, upper: float) -> Iterator[list[float]]:
-    """Yield values below and above a value within the bounds, nearest first."""
-    for sign, bound in ((-1, lower), (1, upper)):
-        factors = [value * factor**sign if value else sign * factor for factor in FACTORS]
-        inside = [v for v in factors if lower <= v <= upper and abs(v) <= LARGEST]
-        if abs(bound) <= LARGEST and bound != value:
-            inside.append(bound)
-        yield inside
-
-
-def _refitted(problem: Problem, held: dict[str, float], start: Array) -> Start | None:
-    """Return the best fit near a start with one unknown held; None if it fails."""
-    forward = ForwardMap(problem.with_unknowns(fix=held))
-    end = START_SEARCH.run(forward, 0, start, Control(jobs=1))
-    return None if end.status is Status.FAILED or not math.isfinite(end.cost) else end
+    known[key] = FlatRidge(values, ridge.whole)
+    return known[key]

@@ -17,7 +17,7 @@ from odefit.assessment.intervals.degrees_of_freedom import (
     noise_freedom,
 )
 from odefit.assessment.intervals.directions import describe_directions, relative_directions
-from odefit.assessment.intervals.flat_directions import of_what_is_lost, small_moves
+from odefit.assessment.intervals.flat_directions import of_what_is_lost, ranges_inside, small_moves
 from odefit.assessment.intervals.penalised_differences import smoothness_rows
 from odefit.assessment.intervals.small_samples import (
     correlation_of,
@@ -110,10 +110,11 @@ def assess_uncertainty(
             taking_part, alone = np.zeros(n, dtype=bool), np.zeros(n)
             taking_part[free] = share > PARTICIPATION
             alone[free] = math.sqrt(variance) * np.linalg.norm(basis, axis=1)
-            moves = small_moves(forward, vector, rows, taking_part, alone, variance)
+            moves, ridges = small_moves(forward, vector, rows, taking_part, alone, variance)
             for k in np.flatnonzero(taking_part & np.isinf(moves)):
                 trouble[problem.keys[k]] = Trouble.NOT_DETERMINED
-            directions = of_what_is_lost(directions, trouble)
+            within = [ranges_inside(problem, ridge) for ridge in ridges]
+            directions = of_what_is_lost(directions, trouble, within)
         names = problem.keys
         good = np.array([names[k] not in trouble for k in free])
         with np.errstate(over="ignore", invalid="ignore"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odefit import Model, Problem
-from odefit.assessment.continuation import FEW, LEAST, Continuation, between
+from odefit.assessment.intervals.continuation import FEW, LEAST, Continuation, between
 from odefit.methods.running.control import Control
 from tests.assessment.ridges import TIMES, bent, circle, product, turns
 

@@ -1,11 +1,14 @@
 """Continuation of solutions by refits, along ridges of the likelihood.
 
 One unknown is held at values between two solutions, or from one solution onwards, and the others
-are refitted. The unknown that is held is the one that changes most, as in the continuation of
-curves (E. L. Allgower and K. Georg, Introduction to Numerical Continuation Methods, 2003).
+are refitted. As in the continuation of curves (E. L. Allgower and K. Georg, Introduction to
+Numerical Continuation Methods, 2003), steps along a ridge begin in its flat direction, and the
+unknown that changes most is held.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,8 +45,25 @@ GROWTH = 1.5
 BEND = 0.5
 """Largest move of a refit, relative to the step, of a step along a ridge."""
 
+ALONG = 0.5
+"""Smallest cosine of the angle between a flat direction and the secant of a ridge."""
+
+LEADING = 0.5
+"""Smallest change of an unknown along a ridge, relative to the largest, at whose bound it ends."""
+
+DIGITS = 6  # of parts of a step: rounding does not decide which unknown is held
+
+ROUNDING = 1e-5  # part of a step below which an unknown is at its bound
+
 Place = tuple[float, Array]
 """The cost of the unknowns, and their values, shape (n,)."""
+
+
+class Ridge(NamedTuple):
+    """Places along a flat direction; it is `whole` if it ends at bounds or in itself."""
+
+    places: list[Place]
+    whole: bool
 
 
 class Continuation:
@@ -99,21 +119,48 @@ class Continuation:
         They end at a bound, above a cost, back at the solution, or when half of the evaluations are
         used up. Unlike a way to a given place, a ridge may turn back in every unknown.
         """
-        problem, evaluation = self.forward.problem, self._evaluated(vector)
-        if not isinstance(evaluation, Evaluation):
-            return []
-        sizes, information = sizes_at(problem, vector), evaluation.information
-        _, effective = acting(information, sizes)
-        rows = null_directions(problem, vector, information, effective)
-        scale = np.where(_logarithmic(problem, vector, vector), vector, sizes)
-        directions = [sign * row * sizes / scale for row in rows for sign in (1, -1)]
-        least, places = 0.5 * self._left, list[Place]()
-        for k, direction in enumerate(directions):
-            share = (self._left - least) / (len(directions) - k)
-            places += self._ridge(vector, direction, highest, self._left - share)
+        rows = self._flat(vector)
+        left, places = 0.5 * self._left, list[Place]()
+        for k, row in enumerate(rows):
+            share = (self._left - left) / (len(rows) - k)
+            places += self.ridge(vector, row, highest, share).places
         return places
 
-    def _ridge(self, first: Array, away: Array, highest: float, least: float) -> list[Place]:
+    def ridge(self, vector: Array, direction: Array, highest: float, most: float) -> Ridge:
+        """Return the same for one direction, in natural units, within a number of evaluations."""
+        away, least = direction / self._scale(vector), self._left - most
+        one = self._one_way(vector, away, highest, least + 0.5 * most)
+        other = self._one_way(vector, -away, highest, least)
+        return Ridge(one.places + other.places, one.whole and other.whole)
+
+    def _flat(self, vector: Array) -> Array:
+        """Return the flat directions at a place in natural units, shape (d, n)."""
+        problem, evaluation = self.forward.problem, self._evaluated(vector)
+        if not isinstance(evaluation, Evaluation):
+            return np.zeros((0, len(vector)))
+        information = evaluation.information
+        _, effective = acting(information, sizes_at(problem, vector))
+        rows = null_directions(problem, vector, information, effective)
+        return rows * sizes_at(problem, vector, part=0.0)
+
+    def _scale(self, vector: Array) -> Array:
+        """Return the sizes of unknowns by which :func:`_away` divides small changes, shape (n,)."""
+        problem = self.forward.problem
+        logarithmic = _logarithmic(problem, vector, vector)
+        return np.where(logarithmic, vector, sizes_at(problem, vector))
+
+    def _tangent(self, vector: Array, secant: Array) -> Array:
+        """Return the flat direction closest to the secant of a ridge, as of :func:`_away`.
+
+        It is the secant itself where no direction is flat, or another ridge crosses.
+        """
+        self._left -= 1
+        basis, _ = np.linalg.qr((self._flat(vector) / self._scale(vector)).T)
+        tangent = basis @ (basis.T @ secant)
+        unlike = np.linalg.norm(tangent) < ALONG * np.linalg.norm(secant)
+        return secant if unlike else tangent
+
+    def _one_way(self, first: Array, away: Array, highest: float, least: float) -> Ridge:
         """Return refits below a cost that follow a direction, while evaluations are left."""
         problem, step, at, places = self.forward.problem, FIRST, first, list[Place]()
         while step >= SHORTEST:
@@ -121,21 +168,33 @@ class Continuation:
                 self.cut = True
                 break
             direction = away / np.abs(away).max()
-            held = int(np.argmax(np.abs(direction)))
-            part = _away(problem, at, _moved(problem, at, step * direction))[held]
-            start = _moved(problem, at, part / direction[held] * direction)
-            if start[held] == at[held]:  # at its bound
-                break
+            held, part = self._held(at, direction, step)
+            if part < ROUNDING:  # it is at its bound
+                return Ridge(places, True)
+            start = _moved(problem, at, part * step * direction)
             cost, end = self._refitted(start, held, FEW)
             if cost > highest or distance(problem, start, end) > BEND * step:
                 step *= 0.5
                 continue
-            away, at = _away(problem, at, end), end
+            away, at = self._tangent(end, _away(problem, at, end)), end
             places.append((cost, end))
             if len(places) > 2 and distance(problem, end, first) <= step:
-                break
+                return Ridge(places, True)
             step = min(GROWTH * step, LONGEST)
-        return places
+        return Ridge(places, False)
+
+    def _held(self, at: Array, direction: Array, step: float) -> tuple[int, float]:
+        """Return the unknown to be held after a step, and the part of the step within the bounds.
+
+        It is the one that changes most, or the one that reaches its bound first.
+        """
+        leading = np.flatnonzero(np.abs(direction) >= LEADING)
+        leading = leading[np.argsort(-np.abs(direction[leading]))]
+        problem = self.forward.problem
+        inside = _away(problem, at, _moved(problem, at, step * direction))
+        parts = np.round(inside[leading] / (step * direction[leading]), DIGITS)
+        first = int(np.argmin(parts))
+        return int(leading[first]), float(parts[first])
 
     def _straight(self, first: Array, last: Array, highest: float) -> bool:
         """Return whether the cost stays below the highest one along a straight way."""
