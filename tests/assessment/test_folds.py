@@ -11,6 +11,8 @@ from scipy.special import fdtri
 import odefit
 from odefit.assessment import folds
 from odefit.assessment.fitting_solutions import fitting_solutions
+from odefit.assessment.fold_directions import fold_directions, rank_tolerance
+from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.parts import Trouble, Uncertainty
 from odefit.assessment.profiles.parts import ProfilesData
 from odefit.assessment.profiles.profiling import profile_all
@@ -21,7 +23,7 @@ from odefit.methods.estimate import Doubt, Estimate
 from odefit.methods.running.control import Control
 from odefit.reporting.notices import notice_sentence
 from odefit.result_data.notices import NoticeKind
-from odefit.simulation import Evaluation, ForwardMap
+from odefit.simulation import Evaluation, Failure, ForwardMap
 from odefit.simulation.engines.engine_choice import UNDECIDED
 
 TIMES = np.array([0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24])
@@ -360,7 +362,51 @@ def test_a_flat_direction_beside_a_fold_moves_nothing_of_it(rounding: float) -> 
     forward = ForwardMap(problem)
     evaluation = forward.evaluate(vector, UNDECIDED)
     assert isinstance(evaluation, Evaluation)
-    (fold,), (flat,) = folds._folds(forward, vector, evaluation, 0.14)
+    (fold,), (flat,) = fold_directions(forward, vector, evaluation, 0.14)
     places = [problem.keys.index(key) for key in ("ka", "ke", "V", "F")]
     assert np.abs(flat.relative[places[:2]]).max() < 0.01 * np.abs(flat.relative).max()
     assert set(fold.moved) >= set(places[:2])
+
+
+def three_steps() -> odefit.Problem:
+    """A chain whose first two rates are equal, as noiseless data without their noise show."""
+    times = np.linspace(0.5, 20.0, 16)
+    model = odefit.Model(
+        ode={"A": "-p*A", "B": "p*A - q*B", "C": "q*B - r*C + w*D", "D": "r*C - w*D"}
+    )
+    rates = {"p": 1.0, "q": 1.0, "r": 0.35, "w": 0.05}
+    initial = {"A": 10.0, "B": 0.0, "C": 0.0, "D": 0.0}
+    whole = odefit.Problem(model, {"t": times, "D": 0 * times}, {**rates, "w": LIMITS}, initial)
+    trajectories = ForwardMap(whole).trajectories(np.array([0.05]))
+    assert not isinstance(trajectories, Failure)
+    values = trajectories[0].states[:, 3]
+    return odefit.Problem(
+        model,
+        {"t": times, "D": values},
+        dict.fromkeys(rates, LIMITS),
+        initial,
+        noise={"D": {"sd": 0.1}},
+    )
+
+
+def assessed_beside_the_fold(beside: float, *, as_a_fold: bool) -> Uncertainty:
+    """Return the uncertainty where the two equal rates differ by this share."""
+    forward, vector = ForwardMap(three_steps()), np.array([1.0 + beside, 1.0 - beside, 0.35, 0.05])
+    evaluation = forward.evaluate(vector, UNDECIDED)
+    assert isinstance(evaluation, Evaluation)
+    tolerance = rank_tolerance(forward, vector, evaluation, 0.95) if as_a_fold else 1e-9
+    return assess_uncertainty(forward, vector, evaluation, tolerance=tolerance)
+
+
+def test_the_distance_from_a_fold_does_not_change_the_errors_of_others() -> None:
+    """A search ends beside the fold at a distance of rounding, where the rank is full."""
+    at_the_fold = assessed_beside_the_fold(0.0, as_a_fold=True)
+    for beside in (1e-7, 1e-6, 1e-5):
+        found = assessed_beside_the_fold(beside, as_a_fold=True)
+        assert found.rank == 3
+        assert found.trouble == dict.fromkeys("pq", Trouble.NOT_DETERMINED)
+        errors = found.standard_errors[2:]
+        assert errors == pytest.approx(at_the_fold.standard_errors[2:], rel=1e-3)
+        plain = assessed_beside_the_fold(beside, as_a_fold=False)
+        assert plain.rank == 4
+        assert (plain.standard_errors[2:] > 1.5 * errors).all()

@@ -13,12 +13,11 @@ from odefit.assessment.completeness import assess_completeness
 from odefit.assessment.confidence_region import refutation
 from odefit.assessment.continuity import assess_continuity
 from odefit.assessment.discretised import assess_agreement, assess_certificate
-from odefit.assessment.folds import with_folds
+from odefit.assessment.folds import linear_uncertainty, with_folds
 from odefit.assessment.intervals.sandwich import treated
-from odefit.assessment.intervals.uncertainty import assess_uncertainty
 from odefit.assessment.local import assess_local
 from odefit.assessment.parts import Assessment
-from odefit.assessment.profiles.linear_checks import checked, with_curvature
+from odefit.assessment.profiles.linear_checks import with_curvature
 from odefit.common.packages import numeric_versions
 from odefit.fitting.fit_notices import (
     ending,
@@ -185,8 +184,8 @@ def _uncertainty(state: FitState) -> FitState:
     """Add standard errors by linearisation, with checked intervals."""
     nodes = state.answer.start.nodes
     conditions = 0 if nodes is None else nodes.equations
-    uncertainty = assess_uncertainty(*state.at_answer, state.wishes.level, conditions)
-    return replace(state, uncertainty=checked(*state.at_answer, uncertainty, conditions))
+    how = state.wishes.level, conditions, state.optimal
+    return replace(state, uncertainty=linear_uncertainty(*state.at_answer, *how))
 
 
 @stage_on_jacobian("curvature", "uncertainty", needs=assessed)

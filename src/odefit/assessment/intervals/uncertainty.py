@@ -52,6 +52,7 @@ def assess_uncertainty(
     evaluation: Evaluation,
     level: float = 0.95,
     conditions: int = 0,
+    tolerance: float = RANK_TOLERANCE,
 ) -> Uncertainty:
     """Return covariances from the Gauss-Newton (Fisher) matrix at the solution.
 
@@ -64,7 +65,8 @@ def assess_uncertainty(
     allow for the degrees of freedom that the fit has used up, see
     :mod:`odefit.assessment.intervals.degrees_of_freedom`. For noise that is not normal, see
     :mod:`odefit.assessment.intervals.small_samples`. `conditions` is the number of equations
-    besides the data, whose directions were not fitted.
+    besides the data, whose directions were not fitted. Directions with singular values up to a
+    `tolerance`, relative to the largest, are not determined.
     """
     problem = forward.problem
     n = len(vector)
@@ -91,7 +93,7 @@ def assess_uncertainty(
     rank = 0
     if len(free):
         scaled = jacobian[:, free] / norms[free]
-        s, vt, known, share = singular_directions(scaled)
+        s, vt, known, share = singular_directions(scaled, tolerance)
         rank = int(known.sum())
         basis, orthonormal = _determined(scaled, norms[free], s, vt, known)
         if not forward.given_noise:
@@ -253,7 +255,9 @@ def _measurements(forward: ForwardMap) -> int:
     return forward.problem.size + len(forward.problem.priors)
 
 
-def singular_directions(scaled: Array) -> tuple[Array, Array, BoolArray, Array]:
+def singular_directions(
+    scaled: Array, tolerance: float = RANK_TOLERANCE
+) -> tuple[Array, Array, BoolArray, Array]:
     """Return the directions that the rows of a Jacobian with columns of unit length determine.
 
     The results are singular values, shape (n,), right singular vectors as rows, which of these
@@ -262,7 +266,7 @@ def singular_directions(scaled: Array) -> tuple[Array, Array, BoolArray, Array]:
     # All right singular vectors are needed, but no left ones, a square matrix of measurements.
     _, s, vt = np.linalg.svd(scaled, full_matrices=scaled.shape[0] < scaled.shape[1])
     s = np.concatenate([s, np.zeros(scaled.shape[1] - len(s))])
-    determined = s > RANK_TOLERANCE * s[0]
+    determined = s > tolerance * s[0]
     return s, vt, determined, np.sqrt(np.sum(vt[~determined] ** 2, axis=0))
 
 
