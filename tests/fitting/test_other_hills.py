@@ -11,12 +11,22 @@ import pytest
 
 import odefit
 from odefit import Model, MultiStart, Problem
+from odefit.assessment.intervals.deviance import Deviance
 from odefit.common.arrays import Array
 from odefit.fitting import other_hills
-from odefit.fitting.other_hills import along_flat_unknowns, candidates, exchanged_places, off_bounds
+from odefit.fitting.optimum_search import OptimumSearch
+from odefit.fitting.other_hills import (
+    along_flat_unknowns,
+    candidates,
+    exchanged_places,
+    off_bounds,
+    simpler_models,
+)
 from odefit.fitting.other_speeds import other_speeds
 from odefit.fitting.places import refitted
 from odefit.fitting.speed_powers import speed_powers
+from odefit.methods.polish import answer
+from odefit.methods.running.control import Control
 from odefit.simulation import Evaluation, ForwardMap
 from odefit.simulation.trajectories.trajectory import Trajectory
 
@@ -328,3 +338,59 @@ def test_logarithms_of_rates_are_exchanged(base: str) -> None:
         if c.cost <= forward.cost(vector)
     ]
     assert any(p["lKa"] < -0.5 < 0.0 < p["lKe"] for p in places)
+
+
+def gone_off(**unknowns: Any) -> Problem:
+    """A signal that decays after it has been fed for a while, or is fed all the time."""
+    times = np.linspace(0.0, 4.0, 9)
+    return Problem(
+        Model(ode={"x": "a - b*x"}),
+        {"t": times, "x": np.exp(-times)},
+        {"a": WIDE, "b": WIDE, **unknowns},
+        {"x": WIDE},
+        noise={"x": {"sd": 0.1}},
+    )
+
+
+def test_simpler_models_have_one_unknown_at_a_bound_and_the_others_in_mid_range() -> None:
+    problem, at_a_bound = gone_off(), np.array([0.01, 1.0, 1.0])
+    places = simpler_models(problem, at_a_bound)
+    assert [(p.held, p.vector.tolist()) for p in places] == [
+        (k, [bound if i == k else pytest.approx(1.0) for i in range(3)])
+        for k in range(3)
+        for bound in (0.01, 100.0)
+    ]
+    assert simpler_models(problem, np.array([0.5, 1.0, 1.0])) == []
+    assert simpler_models(gone_off(b={"lower": 0.01}), at_a_bound) == []
+
+
+def test_a_simpler_model_that_fits_is_found_from_an_answer_at_a_bound() -> None:
+    """A toggle switch of which one gene is seen: without the other's expression it also fits."""
+    values = [0.4122, 0.3073, 0.1934, 0.1392, 0.1212, 0.07393, 0.052, 0.1262, 0.1147, 0.1067]
+    values += [0.08113, 0.07827, 0.1015, 0.0794, 0.04667, 0.0951, 0.07929, 0.1022, 0.08214, 0.1131]
+    values += [0.08728, 0.06661, 0.09777, 0.1092, 0.05462]
+    wide, narrow = ({**WIDE, "scale": "log10"}, {"lower": 0.1, "upper": 10.0, "scale": "log10"})
+    problem = Problem(
+        Model(ode={"u": "a1/(1 + v^n) - u*k", "v": "a2/(1 + u^m) - v*k"}),
+        {"t": np.linspace(0.5, 15.0, 25), "u": values},
+        {
+            "a1": wide | {"guess": 1.1},
+            "a2": wide | {"guess": 3.3},
+            "n": narrow | {"guess": 8.6},
+            "m": narrow | {"guess": 1.7},
+            "k": wide | {"guess": 2.8},
+        },
+        {"u": 0.5, "v": wide | {"guess": 0.011}},
+        noise={"u": {"sd": 0.0204}},
+        t0=0.0,
+    )
+    estimate = MultiStart(starts=1).solve(problem, Control(jobs=1))
+    best = answer(problem, estimate, Control(jobs=1), True)
+    assert best is not None
+    deviance = Deviance.of(best.forward, best.start.vector, best.evaluation)
+    search = OptimumSearch(best, deviance, deviance.limit(0.95), Control(jobs=1), ())
+    for number, place in enumerate(simpler_models(problem, best.start.vector)):
+        assert search.from_place(place, number)
+    simpler = search.optima[-1]
+    assert deviance.at(simpler.cost) == pytest.approx(2.83, abs=0.05)
+    assert simpler.vector == pytest.approx([0.0446, 0.01, 10.0, 0.1, 0.508, 5.64], rel=0.02)

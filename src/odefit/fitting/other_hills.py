@@ -1,7 +1,8 @@
 """Places where other optima may lie, derived from the answer for every seed.
 
 The motion may run at another speed (:mod:`odefit.fitting.other_speeds`). Unknowns with like roles
-may have been exchanged, and an unknown at a bound may belong far from it. An unknown that the data
+may have been exchanged, and an unknown at a bound may belong far from it, or another one at its own
+bound. An unknown that the data
 do not determine here may have another optimum where they do: absorption that is over at the first
 sample may also be slower than elimination.
 """
@@ -35,6 +36,8 @@ MANY = 15
 PARTS = 0.8, 0.6, 0.4, 0.2
 """Parts of the way from a bound to an unknown that is flat, in its logarithm if it is positive, at
 which others are refitted; and the bound itself."""
+
+MOST_SIMPLER = 12  # largest number of unknowns of which each is tried at its bounds
 
 MOST_FLAT = 10
 """Largest number of unknowns that are tried so."""
@@ -77,15 +80,40 @@ def exchanged_places(
 
 def off_bounds(problem: Problem, vector: Array) -> list[Candidate]:
     """Return copies of the answer with one unknown moved from its bound to mid-range."""
-    places = []
-    for k in np.flatnonzero(bounds_touched(problem, vector)):
-        low, high = problem.lower[k], problem.upper[k]
-        if not math.isfinite(high - low):
-            continue
+    places, middle = [], _mid_range(problem)
+    for k in np.flatnonzero(bounds_touched(problem, vector) & np.isfinite(middle)):
         place = vector.copy()
-        place[k] = math.sqrt(low * high) if low > 0 else 0.5 * (low + high)
+        place[k] = middle[k]
         places.append(Candidate(place, math.inf, int(k)))
     return places
+
+
+def simpler_models(problem: Problem, vector: Array) -> list[Candidate]:
+    """Return places in mid-range with one unknown at a bound, if the answer has any at one.
+
+    A term that vanishes at a bound leaves a simpler model, which may fit within the noise with
+    other values of all others. Random starts seldom come close to bounds.
+    """
+    places, middle = [], _mid_range(problem)
+    usable = len(vector) <= MOST_SIMPLER and np.isfinite(middle).all()
+    if not (usable and bounds_touched(problem, vector).any()):
+        return []
+    for k in range(len(vector)):
+        for bound in (problem.lower[k], problem.upper[k]):
+            place = middle.copy()
+            place[k] = bound
+            places.append(Candidate(place, math.inf, k))
+    return places
+
+
+def _mid_range(problem: Problem) -> Array:
+    """Return the middle between the bounds, geometric for positive unknowns, shape (n,).
+
+    It is not finite where a bound is missing.
+    """
+    low, high = problem.lower, problem.upper
+    with np.errstate(invalid="ignore"):
+        return np.where(low > 0, np.sqrt(np.maximum(low, 0.0) * high), 0.5 * (low + high))
 
 
 def along_flat_unknowns(problem: Problem, vector: Array, information: Array) -> list[Candidate]:

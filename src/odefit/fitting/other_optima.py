@@ -23,7 +23,7 @@ from odefit.fitting.fit_stages import FitState
 from odefit.fitting.one_hill import with_hills
 from odefit.fitting.optimum_search import HOPEFUL, OptimumSearch, closeness
 from odefit.fitting.other_beginnings import other_beginnings, other_motions
-from odefit.fitting.other_hills import along_flat_unknowns, candidates
+from odefit.fitting.other_hills import along_flat_unknowns, candidates, simpler_models
 from odefit.fitting.solutions import DISTANCE, MAX_SOLUTIONS
 from odefit.methods.estimate import Estimate, Start, Status
 from odefit.methods.local.cost_tolerance import CostTolerance, close
@@ -219,11 +219,11 @@ def other_optima(
 
     Places that follow from the answer and promise to fit come first, whatever the search has cost,
     so that they depend on the answer alone. Other initial values of motions at other speeds follow,
-    and places where a flat unknown may differ. Then come ends of the search, and other such places,
-    until their share of the evaluations is used up. Each optimum has the index of its start; starts
-    at places have further indices. `known` are optima that are kept, after an answer that they led
-    to. Differences of unknowns that the data do not determine are ignored. An optimum better than
-    the answer is included.
+    and places where a flat unknown may differ. Then come simpler models, and ends of the search
+    with other such places, both until their share of the evaluations is used up. Each optimum has
+    the index of its start; starts at places have further indices. `known` are optima that are kept,
+    after an answer that they led to. Differences of unknowns that the data do not determine are
+    ignored. An optimum better than the answer is included.
     """
     forward, best = answer.forward, answer.start
     deviance = Deviance.of(forward, best.vector, answer.evaluation)
@@ -275,6 +275,10 @@ def other_optima(
     for place in flat:
         if not search.from_place(place, next(numbers)):
             return OtherOptima(search.optima, speeds, True)
+    search.left = max(LEAST, share)
+    for place in () if known else simpler_models(forward.problem, best.vector):
+        if not search.from_place(place, next(numbers)):
+            break
     search.left = max(LEAST, share)
     for end in () if known else _ends(estimate):
         height = deviance.at(end.cost)
