@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -571,3 +572,21 @@ def test_an_end_on_nodes_is_one_with_all_data() -> None:
     found = evaluate_nodes(problem, end.vector, end.nodes)
     assert not isinstance(found, Failure)
     assert found[0].objective == pytest.approx(end.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(("lower_by", "on_nodes"), [(1e-4, False), (0.5, True)])
+def test_small_gaps_do_not_keep_an_answer_on_nodes(
+    monkeypatch: pytest.MonkeyPatch, lower_by: float, on_nodes: bool
+) -> None:
+    """An iteration that has not converged may have a slightly lower cost than any trajectory."""
+    ended = ShootingSearch._end_on_nodes
+
+    def unconverged(*arguments: Any) -> Start:
+        end = ended(*arguments)
+        return replace(end, status=Status.NOT_CONVERGED, cost=(1.0 - lower_by) * end.cost)
+
+    monkeypatch.setattr(ShootingSearch, "_end_on_nodes", unconverged)
+    forward = ForwardMap(decay(noise=0.3))
+    found = ShootingSearch().run(forward, 0, np.array([0.5, 1.5]), Control(jobs=1))
+    assert (found.nodes is not None) is on_nodes
+    assert found.status is (Status.NOT_CONVERGED if on_nodes else Status.CONVERGED)

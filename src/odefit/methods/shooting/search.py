@@ -248,8 +248,10 @@ class ShootingSearch(LocalMethod):
     ) -> Start:
         """Return the answer by a single integration if that follows it, otherwise on nodes.
 
-        A start that has not converged continues by single shooting.
+        A start that has not converged continues by single shooting. Its cost on nodes may be the
+        lower one only because small gaps are left.
         """
+        higher = 0.0
         if on_nodes.status is Status.CONVERGED:
             whole = _followed(forward, on_nodes, end)
             if whole is not None:
@@ -260,7 +262,7 @@ class ShootingSearch(LocalMethod):
                 return best
             origin = on_nodes.start
         else:
-            best, origin = on_nodes, on_nodes.vector
+            best, origin, higher = on_nodes, on_nodes.vector, SAME_COST * abs(on_nodes.cost)
             if end.iterations:
                 # The iteration may diverge along an undetermined direction.
                 begun = shooting.scaling.natural(end.iterations[0].point.coordinates)
@@ -268,7 +270,7 @@ class ShootingSearch(LocalMethod):
         if control.should_stop():
             return best
         again = SINGLE_SHOOTING.run(forward, on_nodes.index, origin, control)
-        if again.status is Status.FAILED or again.cost >= best.cost:
+        if again.status is Status.FAILED or again.cost >= best.cost + higher:
             return best
         return replace(again, message=f"{on_nodes.message}; then single shooting: {again.message}")
 
