@@ -359,7 +359,7 @@ def tables(records: Sequence[Record]) -> Mapping[str, pd.DataFrame]:
                     "told": len(own),
                     "known": len(confirmed),
                     "not told": "; ".join(_words(k, lowest) for k in untold),
-                    "worse by": worse,
+                    "worse by": round(worse, 3),
                     "misses": ", ".join(k for k in shown if k not in held),
                     "remarked": ", ".join(k for k in shown if k not in {*held, *plain}),
                 }
