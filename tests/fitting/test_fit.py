@@ -580,7 +580,7 @@ def test_an_end_that_cannot_be_integrated_is_tried_with_other_tolerances(
 
 STAGES: dict[str, Any] = {
     "run": SingleShooting,  # the last improvement
-    "assess_uncertainty": import_module("odefit.fitting.fit_result"),
+    "linear_uncertainty": import_module("odefit.fitting.fit_result"),
     "assess_misfit": import_module("odefit.fitting.fit_result"),
     "assess_goodness": import_module("odefit.fitting.fit_result"),
     "distinct_solutions": import_module("odefit.fitting.fit_result"),

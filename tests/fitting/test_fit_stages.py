@@ -40,8 +40,7 @@ FUNCTIONS = {
     "second_opinion": "second opinion",
     "with_other_optima": "other optima",
     "assess_local": "local optimality",
-    "assess_uncertainty": "uncertainty",
-    "checked": "uncertainty",
+    "linear_uncertainty": "uncertainty",
     "with_curvature": "curvature",
     "with_folds": "folds",
     "distinct_solutions": "distinct solutions",
@@ -157,7 +156,7 @@ def test_a_stage_that_fails_costs_no_estimate(
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name == "assess_uncertainty" else pytest.mark.slow)
+        pytest.param(name, marks=() if name == "linear_uncertainty" else pytest.mark.slow)
         for name in FUNCTIONS
     ],
 )
