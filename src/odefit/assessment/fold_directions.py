@@ -99,7 +99,8 @@ def rank_tolerance(
     merged: list[float] = []
     reach = reach_of_limit(forward, vector, evaluation, level)
     if math.isfinite(reach):
-        folds, _ = fold_directions(forward, vector, evaluation, reach, NEARLY_SINGULAR)
+        between = RANK_TOLERANCE, NEARLY_SINGULAR  # smaller ones count as not determined anyway
+        folds, _ = fold_directions(forward, vector, evaluation, reach, between)
         merged = [ROUNDED_UP * fold.singular for fold in folds if fold.merged]
     return max([RANK_TOLERANCE, *merged])
 
@@ -117,12 +118,16 @@ def reach_of_limit(
 
 
 def fold_directions(
-    forward: ForwardMap, vector: Array, evaluation: Evaluation, reach: float, most: float = SMALL
+    forward: ForwardMap,
+    vector: Array,
+    evaluation: Evaluation,
+    reach: float,
+    between: tuple[float, float] = (0.0, SMALL),
 ) -> tuple[list[Line], list[Line]]:
     """Return the folds at an optimum, and the directions that are flat to second order, too.
 
-    Residuals may grow by `reach` within the intervals. Directions have singular values below `most`
-    of the largest.
+    Residuals may grow by `reach` within the intervals. The singular values of the directions lie
+    `between` two numbers, relative to the largest.
     """
     sizes = sizes_at(forward.problem, vector)
     jacobian = evaluation.jacobian
@@ -132,7 +137,7 @@ def fold_directions(
         return [], []
     u, s, vt = np.linalg.svd(jacobian[:, free] / norms[free], full_matrices=False)
     folds, flat = [], []
-    small = np.flatnonzero(s < most * s[0])
+    small = np.flatnonzero((s >= between[0] * s[0]) & (s < between[1] * s[0]))
     directions = np.zeros((len(small), len(vector)))
     directions[:, free] = vt[small] / norms[free]
     known = s > RANK_TOLERANCE * s[0]

@@ -218,8 +218,8 @@ def sample_posterior(
     Samples depend on `seed` alone, not on `jobs`. If the `time_limit`, the `memory` or the event
     `stop` ends the work, the results so far are returned, labelled as such. `checkpoint` is a file
     that stores finished chains, and the densities of those on this computer, for later runs, also
-    of more draws. Raises InputError for unusable arguments, without
-    the package nutpie, and for a model that cannot be integrated at the estimate.
+    of more draws. Raises InputError for unusable arguments, without the package nutpie, and for a
+    model that cannot be integrated at the estimate.
     """
     for name, number in (("draws", draws), ("chains", chains), ("tune", tune)):
         if not isinstance(number, int) or number < 1:
