@@ -42,7 +42,7 @@ SPEEDS = (0.3, 12.0)  # other speeds of the motion from which every second start
 STEPS = 8  # values held between two optima
 HOPEFUL = 30.0  # largest deviance after a short search from which a start continues
 STILL = 5e-4  # decrease of chi-square by a simplex that shows that an end is no optimum
-BANDS = ("observable", "state")  # kinds of quantities with confidence bands
+BANDS = ("observable", "state", "profile")  # the last are those of states by profile
 SIMPLEX = 600  # evaluations of a simplex
 EDGE = 0.3  # length of its first edges in standard errors, which are at most 1
 LOOSE, TIGHT = 1e-8, 1e-10  # tolerances of searches by least squares
@@ -285,7 +285,8 @@ def _intervals(result: odefit.Result, solution: Any) -> list[list[float | None]]
 def _bands(result: odefit.Result, found: Drawn) -> dict[str, list[int]]:
     """Return the numbers of values, of confidence bands there, and of true values inside these.
 
-    Each is for observables and for states that are not measured.
+    Each is for linear bands of observables and of states that are not measured, and for bands of
+    these states by profile.
     """
     mapping = found.mapping
     every = {**mapping["observables"], **{state: state for state in mapping["ode"]}}
@@ -293,7 +294,9 @@ def _bands(result: odefit.Result, found: Drawn) -> dict[str, list[int]]:
     run = by_hand.runs[0]
     exact = by_hand.predicted(run, found.truth)
     counts = {}
-    table = result.predict(run.times)
+    linear = result.predict(run.times)
+    by_profile = result.predict(run.times, by="profile").query("kind == 'state'")
+    table = pd.concat([linear, by_profile.assign(kind="profile")])
     for kind, rows in table[~table["name"].isin(mapping["observables"].values())].groupby("kind"):
         low, high = rows["ci_low"].to_numpy(), rows["ci_high"].to_numpy()
         true = np.concatenate([exact[name] for name in dict.fromkeys(rows["name"])])

@@ -86,6 +86,7 @@ def test_bands_are_compared_with_the_true_states() -> None:
     assert counts["observable"][:2] == [20, 20]
     assert counts["observable"][2] < 10
     assert counts["state"][0] == 20
+    assert counts["profile"][:2] == [20, 20]
 
 
 def test_an_optimum_far_from_all_solutions_is_not_mentioned() -> None:

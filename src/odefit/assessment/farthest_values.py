@@ -1,4 +1,4 @@
-"""The farthest values of curves among all unknowns that fit well enough.
+"""The farthest values of curves and of numbers among all unknowns that fit well enough.
 
 The end of a band by profile likelihood is the largest or the smallest value at a time under the
 condition that the deviance is at most its limit. Each step solves this with a linear value and a
@@ -11,7 +11,7 @@ once. So a grid of times is one continuation.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ BOUNDLESS = 1e9
 ASTRAY = 5.0
 """Largest deviance, relative to the limit, from which a step can lead back to it."""
 
-MAX_STEPS = 40
+MAX_STEPS = 200
 """Largest number of steps to one end."""
 
 SETTLED = 2e-3
@@ -71,14 +71,14 @@ class End:
     settled: bool
 
 
-class FarthestValues:
-    """The farthest values of one condition's curves, based on all evaluations so far.
+Curves = tuple[dict[str, Array], dict[str, Array]]
+"""Values of curves by name, shape (times,), and their gradients, shape (chosen times, n)."""
 
-    `estimates` are the optimum where the search starts and, if different, the user's estimate,
-    whose curves belong to the band too. The `deviance` is relative to the best. `chosen` are the
-    indices of the times at which values are sought. `low` and `high` hold the smallest and largest
-    value of each curve at all times among the points that fit. `better` is a vector that fits
-    better than the optimum, if one was found.
+
+class CurvesOfCondition:
+    """The curves of some observables and states in one condition.
+
+    The `grid` has the times, and the indices of those `chosen` at which gradients are computed.
     """
 
     def __init__(
@@ -87,17 +87,52 @@ class FarthestValues:
         condition: Condition,
         grid: tuple[Array, IntArray],
         names: Collection[str],
+    ) -> None:
+        self._forward, self._condition, self._names = forward, condition, names
+        self._times, self._chosen = grid
+        self._choice = UNDECIDED
+
+    def __call__(self, vector: Array) -> Curves | None:
+        """Return the curves of the unknowns, and their gradients; None if integration fails."""
+        trajectory = self._forward.trajectory(
+            vector, self._condition.name, self._times, choice=self._choice
+        )
+        self._choice = trajectory.choice
+        if isinstance(trajectory, Failure):
+            return None
+        curves, gradients = {}, {}
+        outputs = outputs_of(self._forward, self._condition, vector, trajectory, self._names)
+        for name, (output, _) in outputs.items():
+            curves[name] = output.array(len(self._times))
+            gradients[name] = output.gradient(len(vector), len(self._times))[self._chosen]
+        return curves, gradients
+
+
+class FarthestValues:
+    """The farthest values of some curves, based on all evaluations so far.
+
+    `curves_of` a vector returns them; `chosen` are the indices of the times at which values are
+    sought. `estimates` are the optimum where the search starts and, if different, the user's
+    estimate, whose curves belong to the band too. The `deviance` is relative to the best. `low` and
+    `high` hold the smallest and largest value of each curve at all times among the points that fit.
+    `better` is a vector that fits better than the optimum, if one was found.
+    """
+
+    def __init__(
+        self,
+        forward: ForwardMap,
+        curves_of: Callable[[Array], Curves | None],
+        chosen: IntArray,
         estimates: tuple[Array, ...],
         deviance: Deviance,
         limit: float,
     ) -> None:
-        self._forward, self._condition, self._names = forward, condition, names
-        self._times, self.chosen = grid
+        self._forward, self._curves_of, self.chosen = forward, curves_of, chosen
         self._deviance, self._limit = deviance, limit
         self._most = deviance.cost(limit)
         self.better: Array | None = None
         self.evaluations = 0
-        self._choices = UNDECIDED, UNDECIDED
+        self._choice = UNDECIDED
         self._points: list[Point] = []
         self.low: dict[str, Array] = {}
         self.high: dict[str, Array] = {}
@@ -163,22 +198,16 @@ class FarthestValues:
 
     def _at(self, vector: Array) -> Point | None:
         """Return the point of a vector, kept if it fits; None if its evaluation fails."""
-        forward, condition = self._forward, self._condition
         self.evaluations += 1
-        evaluation = forward.evaluate(vector, self._choices[0])
-        trajectory = forward.trajectory(
-            vector, condition.name, self._times, choice=self._choices[1]
-        )
-        self._choices = evaluation.choice, trajectory.choice
-        if isinstance(evaluation, Failure) or isinstance(trajectory, Failure):
+        evaluation = self._forward.evaluate(vector, self._choice)
+        self._choice = evaluation.choice
+        known = None if isinstance(evaluation, Failure) else self._curves_of(vector)
+        if known is None or isinstance(evaluation, Failure):
             return None
+        curves, gradients = known
         rise = self._deviance.at(evaluation.cost) / self._limit
-        curves, gradients = {}, {}
-        outputs = outputs_of(forward, condition, vector, trajectory, self._names)
-        for name, (output, _) in outputs.items():
-            curves[name] = output.array(len(self._times))
-            gradients[name] = output.gradient(len(vector), len(self._times))[self.chosen]
-            if not (np.isfinite(curves[name][self.chosen]).all() and math.isfinite(rise)):
+        for name, values in curves.items():
+            if not (np.isfinite(values[self.chosen]).all() and math.isfinite(rise)):
                 return None
             gradients[name][~np.isfinite(gradients[name])] = 0.0
         point = Point(vector, evaluation, curves, gradients)

@@ -168,6 +168,9 @@ def why_no_band(
         leave = "leaves its bound" if len(keys) == 1 else "leave their bounds"
         words = f": values far beyond a linear one fit as well once {some(keys)} {leave}"
         return f"{words}; take the band by profile" if remedy else words
+    if reason is NoBand.NOT_LINEAR:
+        words = ": values far beyond a linear one fit as well, as the model bends within it"
+        return f"{words}; take the band by profile" if remedy else words
     if reason is NoBand.ELSEWHERE:
         return ": another solution that fits cannot be integrated there"
     if reason is NoBand.NOT_COMPUTED:

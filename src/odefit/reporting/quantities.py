@@ -94,17 +94,18 @@ def quantities_of(
         raise refused_on_nodes("quantities over time")
     quantities = _read(problem, runs, [texts] if isinstance(texts, str) else texts)
     forward = able_to_integrate(problem, best.vector)
-    arguments = forward, best.vector, quantities, level
+    fitting = [(s.vector, s.deviance or 0.0) for s in result.fitting if s.nodes is None]
+    solutions = fitting if len(fitting) > 1 else [(best.vector, 0.0)]
     if isinstance(by, Bootstrap | Posterior):
         band_source(result, by, forward)  # this refuses samples of another problem
-        intervals = sampled_intervals(*arguments, by.vectors)
+        intervals = sampled_intervals(forward, best.vector, quantities, level, by.vectors)
     elif by == "profile":
         keys = [f"{q.key} in [{q.experiment}]" for q in quantities]
         named = [replace(q, key=key) for q, key in zip(quantities, keys, strict=True)]
-        intervals = profiled_intervals(forward, best.vector, named, level, control or Control())
+        intervals = profiled_intervals(forward, solutions, named, level, control or Control())
     else:
         band_source(result, by, forward)  # this refuses other methods
-        intervals = linear_intervals(*arguments)
+        intervals = linear_intervals(forward, solutions, quantities, level)
     beyond = [
         one
         for run in runs
@@ -141,7 +142,13 @@ def _read(problem: Any, runs: Sequence[Run], texts: Sequence[str]) -> list[OverT
 def _notes(
     result: ResultData, quantities: Sequence[OverTime], intervals: Sequence[Interval]
 ) -> Iterator[str]:
-    """Yield reasons for missing values and intervals."""
+    """Yield reasons for missing values and intervals, and the number of solutions covered."""
+    count = max((one.solutions for one in intervals), default=1)
+    if count > 1:
+        yield (
+            f"{count} solutions fit the data within their noise: intervals are over all of them, "
+            "values and standard errors are those of the best"
+        )
     for quantity, one in zip(quantities, intervals, strict=True):
         where = f'{quantity.key} of "{quantity.experiment}"'
         if not math.isfinite(one.value):
@@ -154,5 +161,6 @@ def _notes(
         elif math.isinf(one.low) or math.isinf(one.high):
             yield f"the interval of {where} has no end: neither the data nor bounds limit it"
         for reason in one.lacking:
-            keys = one.at_bounds if reason is NoBand.AT_A_BOUND else one.undetermined
+            bounds = NoBand.AT_A_BOUND, NoBand.BENT
+            keys = one.at_bounds if reason in bounds else one.undetermined
             yield f"no interval of {where}{why_no_band(result, reason, keys)}"

@@ -78,14 +78,14 @@ def infected(v: Array) -> Array:
         new = v[:, 0] * x[0] * x[1] / 1000
         return np.stack([-new, new - v[:, 1] * x[1]])
 
-    x, h, found = np.stack([np.full(len(v), 990.0), np.full(len(v), 10.0)]), 0.02, []
+    x, h, found = np.stack([np.full(len(v), 990.0), np.full(len(v), 10.0)]), 0.05, []
     for step in range(1, round(DAYS[-1] / h) + 1):
         a = rates(x)
         b = rates(x + h / 2 * a)
         c = rates(x + h / 2 * b)
         d = rates(x + h * c)
         x = x + h / 6 * (a + 2 * b + 2 * c + d)
-        if step % 50 == 0:
+        if step % 20 == 0:
             found.append(x[1])
     return np.array(found).T
 

@@ -19,7 +19,11 @@ from odefit.common.arrays import Array, IntArray
 from odefit.problem.noise_distributions.distribution import NoiseDistribution
 
 AFFINE_ITERATIONS, ITERATIONS = 14, 20
-"""Numbers of iterations: of least absolute deviations, and of reweighted least squares."""
+"""Numbers of iterations: of least absolute deviations, and most of reweighted least squares."""
+
+CONVERGED = 1e-4
+"""Largest change of coefficients, and relative one of scales, in the last iteration of reweighted
+least squares. Both have standard errors of the order of one in regressors of unit length."""
 
 STEP = 0.97
 """Fraction of the way to the boundary in a step of affine scaling."""
@@ -95,12 +99,15 @@ def fit_all(
     else:
         relaxation = RELAXATION if any(part.law.kinked for part in parts) else 1.0
         for iteration in range(ITERATIONS):
+            change = 0.0
             if design.shape[1]:
                 weights = _weights(residuals, scales, parts)
                 step = _weighted(design, weights, residuals)
                 coordinates = coordinates + (relaxation if iteration else 1.0) * step
                 residuals = values - coordinates @ design.T
-            _rescale(scales, residuals, parts, free)
+                change = float(np.abs(step).max())
+            if max(change, _rescale(scales, residuals, parts, free)) <= CONVERGED:
+                break
     times = np.zeros(scales.shape, dtype=np.intp)
     return Fitted(coordinates, scales, _costs(residuals, scales, parts), times)
 
@@ -132,22 +139,25 @@ def _weights(residuals: Array, scales: Array, parts: Sequence[Part]) -> Array:
     for position, part in enumerate(parts):
         scale = scales[:, position, None]
         u = residuals[:, part.rows] / scale
-        if part.law.kinked:
-            slopes = math.sqrt(2.0) / np.hypot(u, ROUNDING)
-        else:
-            root, slope = part.law.root(u)
-            slopes = np.divide(root * slope, u, out=slope**2, where=np.abs(u) > 1e-9)
-        weights[:, part.rows] = slopes / scale**2
+        kink = math.sqrt(2.0) / np.hypot(u, ROUNDING) if part.law.kinked else None
+        weights[:, part.rows] = (part.law.weights(u) if kink is None else kink) / scale**2
     return weights
 
 
-def _rescale(scales: Array, residuals: Array, parts: Sequence[Part], free: Sequence[int]) -> None:
-    """Move the unknown scales towards the maximum of the likelihood; Laplace's are exact."""
+def _rescale(scales: Array, residuals: Array, parts: Sequence[Part], free: Sequence[int]) -> float:
+    """Move the unknown scales towards the maximum of the likelihood; Laplace's are exact.
+
+    Returns the largest relative change.
+    """
+    change = 0.0
     for position in free:
         part = parts[position]
         u = residuals[:, part.rows] / scales[:, position, None]
-        root, slope = part.law.root(u)
-        scales[:, position] *= np.mean(u * root * slope, axis=1) ** (1 / part.law.fisher[1])
+        moment = np.mean(part.law.weights(u) * u * u, axis=1)
+        factors = moment ** (1 / part.law.fisher[1])
+        scales[:, position] *= factors
+        change = max(change, float(np.abs(factors - 1.0).max()))
+    return change
 
 
 def _costs(residuals: Array, scales: Array, parts: Sequence[Part]) -> Array:

@@ -23,6 +23,7 @@ class NoBand(Enum):
     NOT_POSITIVE = "not positive"
     AT_A_BOUND = "at a bound"
     BENT = "bent"
+    NOT_LINEAR = "not linear"
     ELSEWHERE = "elsewhere"
     NOT_COMPUTED = "not computed"
 
@@ -66,7 +67,8 @@ class Band:
 class Interval:
     """The interval of a number: its ends are NaN if the data do not determine them.
 
-    `lacking` and `undetermined` give the reason, as in :class:`Band`.
+    `lacking` and `undetermined` give the reason, as in :class:`Band`. `solutions` is the number of
+    solutions that it covers.
     """
 
     value: float
@@ -76,6 +78,7 @@ class Interval:
     lacking: tuple[NoBand, ...] = ()
     undetermined: tuple[str, ...] = ()
     at_bounds: tuple[str, ...] = ()
+    solutions: int = 1
 
 
 class BandSource(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -58,6 +58,10 @@ ROUNDING = 1e-9
 WIDENED = 0.1
 """Smallest movement with an unknown leaving its bound, relative to the band's half-width, that is
 reported."""
+
+LARGE_ERROR = 0.5
+"""Standard error of an unknown, relative to its estimate, above which bands of states that are not
+measured are checked."""
 
 PARTICIPATION = 1e-3
 """Smallest part of the largest share in an undetermined change with which an unknown takes part."""
@@ -153,18 +157,32 @@ class LinearBands:
 
         A confidence band ends at zero for quantities that equations and bounds keep nonnegative.
         Its level stays the same, since the values left out are impossible. A state has none if an
-        unknown at a bound leads it much further.
+        unknown at a bound, or one that is hardly determined, leads it much further.
         """
         bands_of = self.uncut(condition, times, level, names)
         if isinstance(bands_of, Failure):
             return bands_of
-        rest = self._deviance.limit(level) - self._rise
-        keys = self._forward.problem.keys
-        held = [key for key, at in zip(keys, self._held & self._effective, strict=True) if at]
-        at = self._forward, self._vector, condition
-        bands_of = without_bent(*at, bands_of, held, self._deviance, rest)
+        if self.may_bend:
+            rest = self._deviance.limit(level) - self._rise
+            at = self._forward, self._vector, condition
+            bands_of = without_bent(*at, bands_of, self.held, self._deviance, rest)
         floors = nonnegative_names(self._forward.problem, condition)
         return [_cut(band) if band.name in floors else band for band in bands_of]
+
+    @property
+    def held(self) -> list[str]:
+        """The unknowns at a bound that act on the data."""
+        keys = self._forward.problem.keys
+        return [key for key, at in zip(keys, self._held & self._effective, strict=True) if at]
+
+    @cached_property
+    def may_bend(self) -> bool:
+        """True if an unknown is at a bound, or if one other than of noise has a large error."""
+        factors = self._directions / self._norms
+        variances = np.einsum("ki,kl,li->i", factors, self._covariance, factors)
+        large = variances > (LARGE_ERROR * self._vector) ** 2
+        large[[u.kind == "noise" for u in self._forward.problem.unknowns]] = False
+        return bool(self.held or large.any())
 
     def uncut(
         self, condition: Condition, times: Array, level: float, names: Collection[str] | None = None

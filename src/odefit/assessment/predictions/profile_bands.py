@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from odefit.assessment.farthest_values import FarthestValues
+from odefit.assessment.farthest_values import CurvesOfCondition, FarthestValues
 from odefit.assessment.predictions.bands import Band, NoBand
 from odefit.assessment.predictions.prediction import LinearBands
 from odefit.assessment.profiles.profiling import MAX_ADOPTIONS, optimum_at
@@ -75,11 +75,11 @@ class ProfileBands:
         with running(self._control):
             for _ in range(MAX_ADOPTIONS + 1):
                 optimum = optimum_at(self._forward, best, level)
+                names_of = [band.name for band in linear]
                 values = FarthestValues(
                     self._forward,
-                    condition,
-                    (times, chosen),
-                    [band.name for band in linear],
+                    CurvesOfCondition(self._forward, condition, (times, chosen), names_of),
+                    chosen,
                     (self._vector,) if best is self._best else (best, self._vector),
                     optimum.deviance,
                     optimum.limit,

@@ -183,7 +183,7 @@ def _named(
         side = np.where(far, np.sign(distances), 0.0)
         pairs = side[1:] * side[:-1] > 0
         in_runs += int(np.sum(np.append(pairs, False) | np.insert(pairs, 0, False)))
-        weights = law.weights(distances)
+        weights = law.weights(distances) / law.weights(np.zeros(1))
         outliers += [
             Outlier(
                 condition.name,
@@ -210,11 +210,9 @@ def normal_unit(law: NoiseDistribution) -> float:
     z = np.linspace(-10.0, 10.0, 4001)
     normal = np.exp(-0.5 * z * z)
     normal /= normal.sum()
-    middle = law.terms(np.full(1, 1e-6), np.zeros(1), np.ones(1))
-    curvature = float(middle.slopes[0]) ** 2
 
     def excess(unit: float) -> float:
         u = unit * z
-        return float(normal @ (curvature * law.weights(u) * u * u)) - 1.0
+        return float(normal @ (law.weights(u) * u * u)) - 1.0
 
     return float(brentq(excess, 0.2, 20.0))

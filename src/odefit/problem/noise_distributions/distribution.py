@@ -201,12 +201,9 @@ class NoiseDistribution:
         return np.asarray(ndtr(-self.root(-v)[0]))
 
     def weights(self, u: Array) -> Array:
-        """Return the weights of residuals relative to a residual of zero, shape (n,).
+        """Return rho'(u)/u, the weights of iteratively reweighted least squares; shape of u.
 
         A least squares fit with these weights has the same optimum.
         """
-        with np.errstate(all="ignore"):
-            root, slope = self.root(u)
-            _, middle = self.root(np.full(1, 1e-9))
-            weights = root * slope / u / middle[0] ** 2
-        return np.where(np.abs(u) > 1e-9, weights, 1.0)
+        root, slope = self.root(u)
+        return np.asarray(np.divide(root * slope, u, out=slope**2, where=np.abs(u) > 1e-9))

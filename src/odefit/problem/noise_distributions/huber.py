@@ -34,6 +34,10 @@ class Huber(NoiseDistribution):
         tail = np.sqrt(np.maximum(2 * k * np.abs(u) - k * k, k * k))
         return np.where(far, np.sign(u) * tail, u), np.where(far, k / tail, 1.0)
 
+    def weights(self, u: Array) -> Array:
+        """Return one, and beyond the threshold its ratio to the residual."""
+        return self.threshold / np.maximum(np.abs(u), self.threshold)
+
     @cached_property
     def log_norm(self) -> float:
         """The logarithm of the mass of the middle and of the tails."""

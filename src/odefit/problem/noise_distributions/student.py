@@ -36,6 +36,10 @@ class Student(NoiseDistribution):
         factor = np.sqrt((nu + 1) / nu * ratio)
         return u * factor, (nu + 1) / nu / (1 + x) / factor
 
+    def weights(self, u: Array) -> Array:
+        """Return the weights without logarithms."""
+        return np.asarray((self.degrees + 1) / (self.degrees + u * u))
+
     @cached_property
     def log_norm(self) -> float:
         """The logarithm of the integral of (1 + u^2/nu)^(-(nu + 1)/2)."""
