@@ -13,7 +13,7 @@ from rich.text import Text
 
 from odefit.assessment.predictions.cross_validation import CrossValidationData, Fold
 from odefit.assessment.predictions.obstacles import MOST_STEPS, NoOneStep, Obstacle
-from odefit.assessment.predictions.validation import (
+from odefit.assessment.predictions.validation_data import (
     SIGNIFICANT,
     Undecided,
     ValidatedSeries,
@@ -184,8 +184,34 @@ def _no_one_step(absence: NoOneStep) -> str:
     return f"There are no predictions one step ahead, as {reason}."
 
 
+def solutions_note(validation: ValidationData) -> str:
+    """Return which of the solutions that fit the new measurements speak for; empty for one."""
+    chances = {1: (validation.verdict, validation.probability)}
+    chances |= {o.number: (o.verdict, o.probability) for o in validation.others}
+
+    def with_verdict(verdict: Verdict) -> list[str]:
+        return [
+            str(n) if verdict is Verdict.UNKNOWN else f"{n} (p = {significant(p, DIGITS)})"
+            for n, (v, p) in chances.items()
+            if v is verdict
+        ]
+
+    if len(chances) < 2:
+        return ""
+    well, worse, unknown = map(with_verdict, (Verdict.AS_WELL, Verdict.WORSE, Verdict.UNKNOWN))
+    parts = [f"predict as well as they fit: {', '.join(well)}"] if well else []
+    parts += [f"do not: {', '.join(worse)}"] if worse else []
+    parts += [f"not decided: {', '.join(unknown)}"] if unknown else []
+    advice = ""
+    if well and worse:
+        advice = ". The measurements tell solutions apart: fit them together with the others"
+    return f"of {len(chances)} solutions that fit, {'; '.join(parts)}{advice}"
+
+
 def validation_notes(validation: ValidationData) -> Iterator[str]:
-    """Yield the initial values that were fitted, and patterns of residuals."""
+    """Yield the verdicts on several solutions, fitted initial values, and patterns of residuals."""
+    if several := solutions_note(validation):
+        yield several
     if validation.freed:
         values = ", ".join(f"{k} = {significant(v, DIGITS)}" for k, v in validation.freed.items())
         yield f"fitted to the new measurements, all else being held: {values}"
@@ -286,6 +312,15 @@ def validation_mapping(validation: ValidationData) -> dict[str, Any]:
             "probability": _plain(ahead.probability),
         },
         "no_one_step": None if validation.no_one_step is None else one_step_sentence(validation),
+        "other_solutions": [
+            {
+                "solution": other.number,
+                "verdict": other.verdict.value,
+                "probability": _plain(other.probability),
+                "reduced_chi_square": _plain(other.reduced_chi_square),
+            }
+            for other in validation.others
+        ],
         "series": rows,
         "notes": list(validation_notes(validation)),
     }

@@ -201,7 +201,8 @@ class ResultPredictions:
         """Compare the fit with measurements that were not fitted.
 
         Only initial values named in `free_initial` are fitted. The verdict allows for noise and for
-        the uncertainty of the estimates.
+        the uncertainty of the estimates. Where several solutions fit, it is that of the first, and
+        a note tells which of the others the measurements speak for.
 
         Parameters
         ----------
@@ -240,6 +241,7 @@ class ResultPredictions:
             free_initial=free_initial,
             level=level,
             one_step=one_step,
+            others=[(k, s.vector) for k, s in enumerate(result.fitting[1:], 2) if s.nodes is None],
         )
         return Validation(**vars(validation))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odefit.assessment.predictions.cross_validation import CrossValidationData
-from odefit.assessment.predictions.validation import ValidationData
+from odefit.assessment.predictions.validation_data import ValidationData
 
 if TYPE_CHECKING:
     import pandas as pd

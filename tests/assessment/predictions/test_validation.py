@@ -10,12 +10,9 @@ import pytest
 
 import odefit
 from odefit import Experiment, InputError, Model, Problem, Result, Scenario, SingleShooting
-from odefit.assessment.predictions.validation import (
-    Undecided,
-    Verdict,
-    _probability,
-    runs_probability,
-)
+from odefit.assessment.predictions.validation import _probability, runs_probability, validated
+from odefit.assessment.predictions.validation_data import Undecided, Verdict
+from odefit.reporting.validations import solutions_note
 
 K, B, SD = 0.5, 2.0, 0.1
 TIMES = np.linspace(0.5, 8.0, 10)
@@ -318,3 +315,52 @@ def test_tables_of_the_original_layout_are_read() -> None:
     assert laid_out.probability == ours.probability
     run = Experiment("b", tables[1], time="time_s", columns={"u": "voltage", "x": "speed"})
     assert fit.validate(run).probability == ours.probability
+
+
+def mirrored(slope: float) -> tuple[Result, dict[str, Any]]:
+    """Return a fit whose data show w^2 alone, and a run under the input 1, which shows the sign."""
+    times, random = np.linspace(0.5, 5.0, 10), np.random.default_rng(3)
+
+    def data(u: float) -> dict[str, Any]:
+        values = (4.0 + slope * u) * times + 0.1 * random.standard_normal(10)
+        return {"t": np.append(0.0, times), "u": np.full(11, u), "x": np.append(np.nan, values)}
+
+    problem = Problem(
+        Model(ode={"x": "w^2 + w*u"}, inputs={"u": "constant"}),
+        data(0.0),
+        {"w": (-5.0, 5.0)},
+        {"x": 0.0},
+        noise={"x": {"sd": 0.1}},
+    )
+    return odefit.fit(problem, seed=0, jobs=1), data(1.0)
+
+
+@pytest.mark.parametrize("slope", [2.0, -2.0])
+def test_new_measurements_tell_solutions_that_fit_apart(slope: float) -> None:
+    fit, new = mirrored(slope)
+    right = 1 + [abs(s.vector[0] - slope) < 0.1 for s in fit.fitting].index(True)
+    assert len(fit.fitting) == 2
+    found = fit.validate(new)
+    (other,) = found.others
+    assert other.number == 2
+    assert (other.verdict is Verdict.AS_WELL) == (right == 2)
+    assert (found.verdict is Verdict.AS_WELL) == (right == 1)
+    text = str(found)
+    assert f"note: of 2 solutions that fit, predict as well as they fit: {right} (p = " in text
+    assert f"; do not: {3 - right} (p = " in text
+    assert "The measurements tell solutions apart: fit them together with the others" in text
+
+
+def test_a_solution_that_cannot_be_simulated_is_not_decided(result: Result) -> None:
+    new = Scenario("new", data=table(np.random.default_rng(7), 1.5))
+    vector = result.best.vector
+    astray = np.array([1e6, -1e3])
+    found = validated(result.problem, vector, [new], others=[(2, astray), (3, vector)])
+    assert [o.verdict for o in found.others] == [Verdict.UNKNOWN, found.verdict]
+    assert found.others[1].probability == pytest.approx(found.probability)
+    assert "not decided: 2" in solutions_note(found)
+    assert "apart" not in solutions_note(found)
+
+
+def test_one_solution_has_no_note_on_solutions(result: Result) -> None:
+    assert "solutions" not in str(result.validate(table(np.random.default_rng(7), 1.5)))

@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,14 @@ from odefit.assessment.predictions.obstacles import NoOneStep
 from odefit.assessment.predictions.one_step import OneStep, one_step_ahead
 from odefit.assessment.predictions.prediction import LinearBands
 from odefit.assessment.predictions.starting_values import initial_values
+from odefit.assessment.predictions.validation_data import (
+    SIGNIFICANT,
+    OtherSolution,
+    Undecided,
+    ValidatedSeries,
+    ValidationData,
+    Verdict,
+)
 from odefit.common.arrays import Array
 from odefit.common.errors import InputError, did_you_mean
 from odefit.methods.running.control import Control
@@ -34,117 +41,11 @@ from odefit.problem.variants.scenario_problem import named_apart, with_scenarios
 from odefit.simulation import Failure, ForwardMap
 from odefit.simulation.simulations import residuals_by
 
-SIGNIFICANT = 0.05
-"""Probability below which residuals are larger than noise and estimates explain."""
-
 COURSE = 200
 """Number of times of a curve that is drawn, beside those of its measurements."""
 
 FEWEST_OF_A_TEST = 8
 """Smallest number of residuals of a series that is checked for a pattern."""
-
-
-class Verdict(Enum):
-    """The verdict on predictions of new measurements."""
-
-    AS_WELL = "as well"
-    WORSE = "worse"
-    UNKNOWN = "unknown"
-
-
-class Undecided(Enum):
-    """The reasons for the absence of a verdict."""
-
-    NOT_NORMAL = "not normal"
-    CORRELATED = "correlated"
-    UNDETERMINED = "undetermined"
-    NO_FREEDOM = "no freedom"
-
-
-@dataclass(frozen=True, eq=False)
-class ValidatedSeries:
-    """New measurements of one observable in one run, shape (n,), and the model's values.
-
-    `low` and `high` are the prediction band; `residuals` are measured minus predicted, in standard
-    deviations of the noise (not those of the estimates). `fit_percent` is 100 times one minus the
-    normalised root mean square error, as MATLAB's ``compare`` gives it; it and `r_squared` are NaN
-    for a single value. `runs` is the probability of as extreme a number of sign changes among
-    independent residuals; NaN for few of them. `ahead` has the predictions one step ahead, shape
-    (n,), or is empty without them, and `ahead_percent` is their fit. `course` has times, the
-    predicted curve and its prediction band for a figure, shape (4, k); it may be empty.
-    """
-
-    experiment: str
-    observable: str
-    times: Array
-    measured: Array
-    predicted: Array
-    low: Array
-    high: Array
-    residuals: Array
-    fit_percent: float
-    r_squared: float
-    reduced_chi_square: float
-    coverage: float
-    bias: float
-    autocorrelation: float
-    runs: float
-    ahead: Array = field(default_factory=lambda: np.zeros(0))
-    ahead_percent: float = math.nan
-    course: Array = field(default_factory=lambda: np.zeros((4, 0)))
-
-
-@dataclass(frozen=True, eq=False)
-class ValidationData:
-    """New measurements compared with the model.
-
-    Attributes
-    ----------
-    series
-        The comparison of each observable of each run.
-    level
-        The level of the prediction band.
-    reduced_chi_square
-        The mean square of all residuals in standard deviations of the noise; each initial value
-        that is fitted takes a degree of freedom.
-    fitted
-        The reduced chi-square of the measurements that were fitted.
-    coverage
-        The share of new measurements inside the prediction band; NaN without one.
-    probability
-        The probability of residuals as large as these if the model is right, with the uncertainty
-        of its estimates; NaN where that is not known.
-    verdict
-        Whether the model predicts as well as it fits.
-    freed
-        Initial values that were fitted to the new measurements, by ``state[run]``.
-    one_step
-        Predictions one step ahead, if they were requested and can be made.
-    time_unit
-        The unit of the times; it may be empty.
-    no_one_step
-        The reason why requested predictions one step ahead are missing.
-    undecided
-        The reason for the absence of a verdict.
-    """
-
-    series: tuple[ValidatedSeries, ...]
-    level: float
-    reduced_chi_square: float
-    fitted: float
-    coverage: float
-    probability: float
-    verdict: Verdict
-    freed: Mapping[str, float] = field(default_factory=dict)
-    one_step: OneStep | None = None
-    time_unit: str = ""
-    no_one_step: NoOneStep | None = None
-    undecided: Undecided | None = None
-
-    @property
-    def count(self) -> int:
-        """The number of new measurements."""
-        return sum(len(s.times) for s in self.series)
 
 
 def validated(
@@ -156,13 +57,14 @@ def validated(
     level: float = 0.95,
     one_step: bool = True,
     control: Control | None = None,
+    others: Sequence[tuple[int, Array]] = (),
 ) -> ValidationData:
     """Compare a fit with runs that have measurements in their tables.
 
     `runs` are scenarios in any form that :func:`as_scenario` takes. `free_initial` names states
     whose initial values are fitted to the new measurements, True means all. `one_step` asks for
-    predictions one step ahead beside the free run. Raises InputError for unusable arguments, and if
-    the model cannot be integrated.
+    predictions one step ahead beside the free run. `others` are solutions that fit as well, with
+    their numbers. Raises InputError for unusable arguments, and if the model cannot be integrated.
     """
     scenarios = named_apart(problem, [as_scenario(run) for run in runs])
     measured = _measured(problem, scenarios)
@@ -184,7 +86,21 @@ def validated(
             for scenario in scenarios
         ]
         measured = _measured(problem, scenarios)
-    return _compared(problem, vector, scenarios, measured, level, freed, one_step)
+    compared = _compared(problem, vector, scenarios, measured, level, freed, one_step)
+    options: dict[str, Any] = {"free_initial": free_initial, "level": level, "control": control}
+    return replace(compared, others=tuple(_other(problem, o, runs, options) for o in others))
+
+
+def _other(
+    problem: Problem, other: tuple[int, Array], runs: Sequence[Any], options: Mapping[str, Any]
+) -> OtherSolution:
+    """Return the comparison of another solution."""
+    number, vector = other
+    try:
+        one = validated(problem, vector, runs, one_step=False, **options)
+    except InputError:
+        return OtherSolution(number, math.nan, math.nan, Verdict.UNKNOWN)
+    return OtherSolution(number, one.reduced_chi_square, one.probability, one.verdict)
 
 
 def _compared(

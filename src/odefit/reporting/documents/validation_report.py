@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from odefit.assessment.predictions.cross_validation import CrossValidationData
-from odefit.assessment.predictions.validation import ValidationData, Verdict
+from odefit.assessment.predictions.validation_data import ValidationData, Verdict
 from odefit.common.partial_files import write_atomically
 from odefit.reporting.documents.estimate_tables import in_markdown
 from odefit.reporting.documents.file_kinds import check_report

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from odefit.assessment.predictions.cross_validation import CrossValidationData, Fold
-from odefit.assessment.predictions.validation import ValidatedSeries, ValidationData
+from odefit.assessment.predictions.validation_data import ValidatedSeries, ValidationData
 from odefit.common.arrays import Array
 from odefit.reporting.figures import style
 from odefit.reporting.figures.canvas import MOST_ENTRIES, SCREEN, Canvas
