@@ -6,11 +6,11 @@
 `fuzz_grammar.py` draws a model for each number. Each goes through fit, tables, report, result file,
 residuals, prediction, a profile, simulation and check; every fourth through the command line as
 well. Warnings count as errors. Faults are: an exception other than `InputError`, a failed stage of
-a fit, a NumPy warning, an undocumented exit status, a result without an answer although the search
-found one, values at the hidden truth that differ from SciPy's without a warning, more than `LIMIT`
-seconds, and the end of the process. Refusals are counted with their reasons, since a valid model
-should not be refused. With `--state`, a file with a line of JSON for each case, a run continues
-where another one stopped. The exit status is 1 if there was a fault.
+a fit, a NumPy warning, an undocumented exit status, a result that contradicts itself or lost what
+the search found, values at the hidden truth that differ from SciPy's without a warning, more than
+`LIMIT` seconds, and the end of the process. Refusals are counted, since a valid model should not be
+refused. With `--state`, a file with a line of JSON for each case, a run continues where another one
+stopped. The exit status is 1 if there was a fault.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from typing import Any
 
 import numpy as np
 
+from consistency import contradictions, profile_contradictions
 from fuzz_grammar import FuzzModel, UnusableError, fuzz_model
 
 LIMIT = 60
@@ -272,13 +273,17 @@ class _Case:
         self.step("residuals", lambda: result.residuals)
         self.step("simulate a result", result.simulate)
         self.step("predict", result.predict)
+        for text in self.step("contradictions", lambda: contradictions(result)) or ():
+            self.fault("contradictions", text)
         if self.due(7):
             self.step("report", lambda: result.report(self.folder / "report.html"))
         if not self.due(5):
             return
         keys = list(result.problem.keys)
         key = keys[self.model.number % len(keys)]
-        self.step("profile", lambda: result.profile([key], jobs=1, time_limit=1.0))
+        profiles = self.step("profile", lambda: result.profile([key], jobs=1, time_limit=1.0))
+        for text in () if profiles is None else profile_contradictions(result, profiles):
+            self.fault("profile", text)
 
     def _check(self, problem: Any) -> None:
         from rich.console import Console

@@ -179,8 +179,9 @@ class LinearBands:
     def may_bend(self) -> bool:
         """True if an unknown is at a bound, or if one other than of noise has a large error."""
         factors = self._directions / self._norms
-        variances = np.einsum("ki,kl,li->i", factors, self._covariance, factors)
-        large = variances > (LARGE_ERROR * self._vector) ** 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            variances = np.einsum("ki,kl,li->i", factors, self._covariance, factors)
+            large = np.sqrt(variances) > LARGE_ERROR * np.abs(self._vector)
         large[[u.kind == "noise" for u in self._forward.problem.unknowns]] = False
         return bool(self.held or large.any())
 
