@@ -35,6 +35,13 @@ MOST_EVALUATIONS = 1000
 """Number of evaluations after which no further value is sought."""
 
 
+def can_be_checked(forward: ForwardMap, deviance: Deviance, limit: float) -> bool:
+    """Return whether a model is small enough for checks, and its deviance has a limit."""
+    model = forward.problem.model
+    equations = (len(model.states) + len(model.algebraic)) * (1 + len(forward.problem.keys))
+    return equations <= MOST_EQUATIONS and limit > 0 and deviance.variance > 0
+
+
 def without_bent(
     forward: ForwardMap,
     vector: Array,
@@ -49,9 +56,7 @@ def without_bent(
     Measured quantities are not checked, as their data hold them. The unknowns `held` are at a
     bound, and act on the data. The `limit` is that of the `deviance` of the estimate.
     """
-    model = forward.problem.model
-    equations = (len(model.states) + len(model.algebraic)) * (1 + len(vector))
-    if equations > MOST_EQUATIONS or not (limit > 0 and deviance.variance > 0):
+    if not can_be_checked(forward, deviance, limit):
         return list(bands)
     unseen = [band for band in bands if not band.observable]
     bent = _reaching_further(forward, vector, condition, unseen, deviance, limit)

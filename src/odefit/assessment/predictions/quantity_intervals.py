@@ -12,7 +12,7 @@ from odefit.assessment.farthest_values import Curves, FarthestValues
 from odefit.assessment.functionals.over_time import OverTime
 from odefit.assessment.intervals.deviance import Deviance
 from odefit.assessment.outputs import evaluated
-from odefit.assessment.predictions.band_checks import EXCEEDED, ROUNDING
+from odefit.assessment.predictions.band_checks import EXCEEDED, ROUNDING, can_be_checked
 from odefit.assessment.predictions.bands import Interval, NoBand
 from odefit.assessment.predictions.prediction import LinearBands
 from odefit.assessment.profiles.profiling import profile_all
@@ -82,8 +82,7 @@ def _reaches_further(
     The limit is that of the deviance from the best solution.
     """
     half = np.array([interval.value - interval.low, interval.high - interval.value])
-    deviance, limit = to_limit
-    if not (np.isfinite(half).all() and half.max() > 0 and limit > 0 and deviance.variance > 0):
+    if not (np.isfinite(half).all() and half.max() > 0 and can_be_checked(forward, *to_limit)):
         return False
     values = _farthest(forward, vector, quantity, to_limit)
     for side, sign in enumerate((-1, 1)):
