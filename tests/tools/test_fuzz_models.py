@@ -28,7 +28,7 @@ FAST = (30,)
     "first",
     [
         pytest.param(first, marks=() if first in FAST else pytest.mark.slow)
-        for first in range(0, 200, CHUNK)
+        for first in range(0, 150, CHUNK)
     ],
 )
 def test_random_right_models_pass_all_stages(first: int) -> None:

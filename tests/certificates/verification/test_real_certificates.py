@@ -24,7 +24,7 @@ from odefit.problem import problem_from_mapping
 from tests.certificates.verification.test_verification import TAMPERINGS, _file
 from tests.methods.branch_and_bound.test_likelihoods import CASES
 
-TEXTBOOK = ("saturable-elimination", "pendulum", "harmonic")
+TEXTBOOK = ("saturable-elimination", "harmonic")
 LIKELIHOODS = ("Poisson", "Huber", "Laplace", "gamma prior", "censored", "epidemic")
 
 

@@ -140,12 +140,15 @@ CASES: dict[str, tuple[Problem, dict[str, Any] | None, Objective]] = {
 @pytest.mark.parametrize("name", list(CASES))
 def test_no_sample_and_no_search_is_below_the_proved_bound(name: str) -> None:
     problem, given, objective = CASES[name]
-    method = BranchAndBound(gap=0.01, bounds=given, starts=2)
+    gap = 1e-3 if name == "Laplace" else 0.01
+    method = BranchAndBound(gap=gap, bounds=given, starts=2)
     result = odefit.fit(problem, method, seed=1, jobs=1)
     bounds = result.assessment.bounds
     assert bounds is not None
     assert bounds.closed
-    assert bounds.gap <= 0.01 * (1 + 1e-9)
+    assert bounds.gap <= gap * (1 + 1e-9)
+    if name == "Laplace":
+        assert result.starts[0].evaluations < 150  # 603 without supporting lines at the kinks
     ends = {
         k: bounds.assumed.get(k, (a, b))
         for k, a, b in zip(problem.keys, problem.lower, problem.upper, strict=True)
@@ -167,16 +170,6 @@ def test_no_sample_and_no_search_is_below_the_proved_bound(name: str) -> None:
             least = min(least, float(found.fun))
     assert least >= bounds.lower
     assert least == pytest.approx(bounds.upper, rel=1e-4, abs=1e-4)
-
-
-@pytest.mark.slow
-def test_boxes_with_kinks_are_bounded_sharply() -> None:
-    """Without supporting lines the search took 603 boxes."""
-    problem = CASES["Laplace"][0]
-    result = odefit.fit(problem, BranchAndBound(gap=1e-3, starts=2), seed=1, jobs=1)
-    assert result.assessment.bounds is not None
-    assert result.assessment.bounds.closed
-    assert result.starts[0].evaluations < 150
 
 
 def _at_logarithms(objective: Objective, x: Array) -> float:
