@@ -139,8 +139,8 @@ def _weights(residuals: Array, scales: Array, parts: Sequence[Part]) -> Array:
     for position, part in enumerate(parts):
         scale = scales[:, position, None]
         u = residuals[:, part.rows] / scale
-        kink = math.sqrt(2.0) / np.hypot(u, ROUNDING) if part.law.kinked else None
-        weights[:, part.rows] = (part.law.weights(u) if kink is None else kink) / scale**2
+        unit = math.sqrt(2.0) / np.hypot(u, ROUNDING) if part.law.kinked else part.law.weights(u)
+        weights[:, part.rows] = unit / scale**2
     return weights
 
 
