@@ -23,7 +23,7 @@ ESTIMATED = ("estimate", "std_error", "rse", "ci_low", "ci_high")
 
 def contradictions(result: Any) -> list[str]:
     """Return the contradictions within a result that has a solution; empty if there are none."""
-    return [*_of_parameters(result), *_of_bands(result), *_of_quantities(result)]
+    return [*_of_parameters(result), *_of_bands(result), *quantity_contradictions(result)]
 
 
 def profile_contradictions(result: Any, profiles: Any) -> Iterator[str]:
@@ -75,12 +75,13 @@ def _of_bands(result: Any) -> Iterator[str]:
             yield f"predict: {name} is outside its own band"
 
 
-def _of_quantities(result: Any) -> Iterator[str]:
+def quantity_contradictions(result: Any, by: str = "linear") -> Iterator[str]:
+    """Yield the contradictions between the integral of the first state and the solutions."""
     if result.best.nodes is not None:
         return
     states = list(result.problem.model.states)
     texts = [f"area_of_{states[0]} = integral({states[0]})"]
-    table = result.quantities(texts)
+    table = result.quantities(texts, by=by)
     notes = table.attrs["notes"]
     for _, row in table.iterrows():
         name = row["quantity"]

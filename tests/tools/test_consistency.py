@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import odefit
-from consistency import contradictions, profile_contradictions
+from consistency import contradictions, profile_contradictions, quantity_contradictions
 
 TIMES = np.linspace(0.0, 4.0, 9)
 
@@ -53,6 +53,7 @@ def test_no_number_lacks_its_reason_and_no_interval_leaves_out_a_solution(
     except odefit.InputError:
         return
     assert list(profile_contradictions(result, profiles)) == []
+    assert list(quantity_contradictions(result, "profile")) == []
 
 
 @pytest.fixture(scope="module")

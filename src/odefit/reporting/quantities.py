@@ -160,7 +160,9 @@ def _notes(
             )
         elif math.isinf(one.low) or math.isinf(one.high):
             yield f"the interval of {where} has no end: neither the data nor bounds limit it"
-        for reason in one.lacking:
-            bounds = NoBand.AT_A_BOUND, NoBand.BENT
-            keys = one.at_bounds if reason in bounds else one.undetermined
-            yield f"no interval of {where}{why_no_band(result, reason, keys)}"
+        for subject, reasons in (("interval", one.lacking), ("standard error", one.errorless)):
+            for reason in reasons:
+                bounds = NoBand.AT_A_BOUND, NoBand.BENT
+                keys = one.at_bounds if reason in bounds else one.undetermined
+                remedy = subject == "interval"
+                yield f"no {subject} of {where}{why_no_band(result, reason, keys, remedy=remedy)}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ import odefit
 from odefit.assessment.functionals.over_time import over_time
 from odefit.assessment.predictions.bands import NoBand
 from odefit.assessment.predictions.quantity_intervals import linear_intervals, profiled_intervals
+from odefit.assessment.profiles.parts import ProfilesData
 from odefit.assessment.profiles.profiling import profile_all
 from odefit.common.arrays import Array
 from odefit.simulation import ForwardMap
@@ -78,18 +82,34 @@ def test_a_quantity_that_bends_has_no_linear_interval(least: float) -> None:
     (note,) = result.quantities("A = integral(h)").attrs["notes"]
     reason = " once w leaves its bound" if least == 0.0 else ", as the model bends within it"
     assert f"values far beyond a linear one fit as well{reason}; take" in note
+    profile = result.quantities("A = integral(h)", by="profile").iloc[0]
+    assert profile[["std_error", "ci_low", "ci_high"]].notna().all()
     straight = fitted(0.0, least=least).quantities("A = integral(h)").iloc[0]
     assert straight["ci_low"] < straight["value"] < straight["ci_high"]
+
+
+def test_a_missing_standard_error_beside_a_profile_has_its_reason() -> None:
+    problem = odefit.Problem(
+        odefit.Model({"h": "c*d - h"}, observables={"y": "c - 0*d"}),
+        {"t": TIMES, "y": 5.0 + 0.1 * np.cos(7.0 * TIMES)},
+        {"c": (0.0, 20.0), "d": (1.0, 2.0)},
+        {"h": 0.0},
+        noise={"y": {"sd": 0.1}},
+    )
+    result = odefit.fit(problem, odefit.SingleShooting(), start={"c": 5.0, "d": 1.5}, jobs=1)
+    table = result.quantities("A = integral(h)", by="profile")
+    assert np.isnan(table["std_error"][0])
+    assert any(note.startswith("no standard error of A ") for note in table.attrs["notes"])
 
 
 def test_a_missing_end_of_a_profile_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """An end where refits fail is sought as the farthest value that fits, else it has a reason."""
     whole = intervals_of(mirrored(), [2.0], by="profile")
 
-    def without_end(*arguments: object) -> object:
-        profiles = profile_all(*arguments)  # type: ignore[arg-type]
-        object.__setattr__(profiles.profiles[0], "lower", np.nan)
-        return profiles
+    def without_end(*arguments: Any) -> ProfilesData:
+        profiles = profile_all(*arguments)
+        (profile,) = profiles.profiles
+        return replace(profiles, profiles=(replace(profile, lower=np.nan),))
 
     place = "odefit.assessment.predictions.quantity_intervals.profile_all"
     monkeypatch.setattr(place, without_end)

@@ -67,8 +67,8 @@ class Band:
 class Interval:
     """The interval of a number: its ends are NaN if the data do not determine them.
 
-    `lacking` and `undetermined` give the reason, as in :class:`Band`. `solutions` is the number of
-    solutions that it covers.
+    `lacking`, `undetermined` and `errorless` give the reason, as in :class:`Band`. `solutions` is
+    the number of solutions that it covers.
     """
 
     value: float
@@ -79,6 +79,7 @@ class Interval:
     undetermined: tuple[str, ...] = ()
     at_bounds: tuple[str, ...] = ()
     solutions: int = 1
+    errorless: tuple[NoBand, ...] = ()
 
 
 class BandSource(Protocol):

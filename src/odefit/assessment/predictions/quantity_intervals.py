@@ -28,11 +28,13 @@ def linear_intervals(
     solutions: Sequence[tuple[Array, float]],
     quantities: Sequence[OverTime],
     level: float,
+    *,
+    check: bool = True,
 ) -> list[Interval]:
     """Return intervals by linearisation, see :class:`LinearBands`.
 
     The `solutions` that fit have their deviance from the best, the first one. Intervals contain
-    those of all, and the values between.
+    those of all, and the values between. With `check`, those that bend are withheld.
     """
     to_limit = _to_limit(forward, solutions[0][0], level)
     fitting = [(vector, rise) for vector, rise in solutions if not rise > to_limit[1]]
@@ -45,7 +47,8 @@ def linear_intervals(
             one = Interval(value, math.nan, math.nan, math.nan)
             if math.isfinite(value):
                 one = source.interval(value, gradient, level)
-                if source.may_bend and _reaches_further(forward, vector, quantity, one, to_limit):
+                may_bend = check and source.may_bend
+                if may_bend and _reaches_further(forward, vector, quantity, one, to_limit):
                     one = _bent(one, source.held)
             intervals.append(one)
         joined.append(_joined(intervals))
@@ -138,7 +141,7 @@ def profiled_intervals(
     They begin at all `solutions`, as :func:`linear_intervals` takes them.
     """
     vector, others = solutions[0][0], [x for x, _ in solutions[1:]]
-    linear = linear_intervals(forward, solutions, quantities, level)
+    linear = linear_intervals(forward, solutions, quantities, level, check=False)
     open_ = [i for i, one in enumerate(linear) if math.isfinite(one.value)]
     if not open_:
         return linear
@@ -151,8 +154,9 @@ def profiled_intervals(
             end = _farthest(*at).end(quantities[i].key, 0, 2 * int(side) - 1)
             ends[side] = end.value if end.settled else math.nan
         lacking = (NoBand.NOT_COMPUTED,) if np.isnan(ends).any() else ()
+        errorless = () if math.isfinite(linear[i].error) else linear[i].lacking
         low, high = ends
-        linear[i] = replace(linear[i], low=low, high=high, lacking=lacking, undetermined=())
+        linear[i] = replace(linear[i], low=low, high=high, lacking=lacking, errorless=errorless)
     return linear
 
 
